@@ -85,7 +85,7 @@ pub use datatype::{
     TypeClass, UNDEFINED,
 };
 pub use error::{Error, ErrorClass, ErrorKind, Result};
-pub use exec::{pack_raw, stats, unpack_raw};
+pub use exec::{Elements, pack_raw, stats, unpack_raw};
 pub use external32::{External32, pack_external_size};
 pub use ir::typed;
 pub use ir::typed::TypedProgram;

@@ -6,8 +6,8 @@ use crate::layouts::small;
 use crate::random::Random;
 use crate::walk::places;
 use typepack_engine::{
-    Datatype, ErrorKind, FileView, Named, Order, Plan, Settings, Side, external32, pack_external,
-    typemap, view,
+    Datatype, Elements, ErrorKind, FileView, Named, Order, Plan, Settings, external32,
+    pack_external, typemap, view,
 };
 
 /// Returns a random filetype over `leaf`. In most of these filetypes, the displacements never decrease; the
@@ -237,7 +237,7 @@ fn check_copy(
 
     let (mut written, mut expected) = (disk.clone(), disk.clone());
     range().for_each(|(from, to)| expected[to] = ram[from]);
-    let side = Side { plan, count, memory: ram.as_ptr(), origin };
+    let side = Elements::new(ram.as_ptr().wrapping_add(origin), plan, count);
     // SAFETY: `ram` holds every byte of the elements. `written` holds every byte of the view up to the
     // position that the copy reaches. `ram` and `written` are separate allocations.
     unsafe { view.write_raw(side, numbers.0, written.as_mut_ptr(), numbers.1, numbers.2).unwrap() };
@@ -245,7 +245,7 @@ fn check_copy(
 
     let (mut read, mut expected) = (ram.clone(), ram);
     range().for_each(|(to, from)| expected[to] = disk[from]);
-    let side = Side { plan, count, memory: read.as_mut_ptr(), origin };
+    let side = Elements::new(read.as_mut_ptr().wrapping_add(origin), plan, count);
     // SAFETY: `read` holds every byte of the elements. `disk` holds every byte of the view up to the
     // position that the copy reaches. `read` and `disk` are separate allocations.
     unsafe { view.read_raw(side, numbers.0, disk.as_ptr(), numbers.1, numbers.2).unwrap() };

@@ -12,7 +12,7 @@ use crate::check::{Executors, Scene, difference};
 use crate::generate::Case;
 use crate::model::Model;
 use crate::stream::Stream;
-use typepack_engine::{Datatype, FileView, Named, Plan, Settings, Side};
+use typepack_engine::{Datatype, Elements, FileView, Named, Plan, Settings};
 
 /// Checks pairs of cases one after another, and uses the same compilers for all of them.
 pub struct ViewChecker {
@@ -208,7 +208,7 @@ fn copy(
         expected[all[position + i] as usize] = scene.packed[at + i];
     }
     let memory = scene.source.as_ptr().wrapping_offset(-low);
-    let side = Side { plan, count, memory, origin: 0 };
+    let side = Elements::new(memory, plan, count);
     // SAFETY:
     // - the copied bytes lie within the packed bytes of the memory, because the caller has chosen `at` so;
     // - `scene.source` holds every byte that the elements touch according to the model, and its first byte
@@ -224,7 +224,7 @@ fn copy(
         expected[scene.addresses[at + i]] = disk[all[position + i] as usize];
     }
     let memory = ram.as_mut_ptr().wrapping_offset(-low);
-    let side = Side { plan, count, memory, origin: 0 };
+    let side = Elements::new(memory, plan, count);
     // SAFETY: the copied bytes lie within the packed bytes of the memory, because the caller has chosen `at` so.
     // `ram` is writable and holds every byte that the elements touch; its first byte has the displacement `low`.
     // `disk` holds every view byte in `all`. `ram` and `disk` are two allocations, so no byte is both read and

@@ -117,11 +117,10 @@ impl Run<'_> {
                 let origin = |memory: *mut u8, low: i64| memory.wrapping_offset(-low as isize);
                 let memory = origin(self.src.whole()[src.clone()].as_mut_ptr(), from.low);
                 let (plan, count) = (self.plans.0, self.pair.from.count);
-                let read =
-                    typepack_engine::Side { plan, count, memory: memory.cast_const(), origin: 0 };
+                let read = typepack_engine::Elements::new(memory, plan, count);
                 let memory = origin(self.dst.whole()[dst.clone()].as_mut_ptr(), to.low);
                 let (plan, count) = (self.plans.1, self.pair.to.count);
-                let written = typepack_engine::Side { plan, count, memory, origin: 0 };
+                let written = typepack_engine::Elements::new(memory, plan, count);
                 // SAFETY:
                 // - source and destination have the same number of packed bytes, and `range` lies
                 //   within them;

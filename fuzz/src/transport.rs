@@ -23,7 +23,7 @@ use crate::stream::Stream;
 use arbitrary::Unstructured;
 use std::ops::Range;
 use typepack::{Error, ErrorKind, Plan, RankPair, RankPairWays as Ways, Source, Tag};
-use typepack_engine::{Datatype, Named};
+use typepack_engine::{Datatype, Elements, Named};
 
 /// Maximum number of sends and receives in a case, not counting bursts.
 const OPERATIONS: usize = 8;
@@ -254,16 +254,16 @@ impl Game<'_> {
             start = room;
         }
         let origin = start.wrapping_offset(-layout.low as isize);
-        let (plan, count) = (&layout.plan, layout.count);
+        let elements = Elements::new(origin, &layout.plan, layout.count);
         let tags = if choice & 32 == 0 { Tag::Any } else { Tag::Is(tag) };
         let source = if choice & 64 == 0 { Source::Any } else { Source::Rank(1 - rank) };
         // SAFETY: the memory at `origin` holds all bytes that the elements touch according to the
         // model, and nothing else uses that memory until `end` drops the pair of ranks.
         let started = unsafe {
             if receive {
-                self.pair.receive(rank, (origin, plan, count), source, tags)
+                self.pair.receive(rank, elements, source, tags)
             } else {
-                self.pair.send(rank, (origin, plan, count), tag, choice & 128 != 0)
+                self.pair.send(rank, elements, tag, choice & 128 != 0)
             }
         };
         self.fates.started += 1;
@@ -320,7 +320,9 @@ impl Game<'_> {
                 break;
             }
             // SAFETY: `BYTES` is a static that nothing writes, and `len` is at most its length.
-            let sent = unsafe { self.pair.send(rank, (BYTES.as_ptr(), &plan, len), 2, false) };
+            let sent = unsafe {
+                self.pair.send(rank, Elements::new(BYTES.as_ptr(), &plan, len), 2, false)
+            };
             if let Err(error) = sent {
                 fair("send", &error)?;
                 self.broken[rank] = true;

@@ -75,7 +75,7 @@ pub mod variables;
 mod world;
 
 pub use coll::{
-    Cartesian, Collective, Combine, Combiner, Duplicate, Op, Operator, Part, Prepared, Reducible,
+    Cartesian, Collective, Combine, Combiner, Duplicate, Op, Operator, Prepared, Reducible,
     Reduction, Root,
 };
 pub use comm::{

@@ -7,9 +7,9 @@
 //! the test itself makes the engines move messages ([`RankPair::turn`]). A test can write every value that
 //! a misbehaving rank could write.
 
-use crate::endpoint::engine::{Cancelled, How, MessageEngine};
+use crate::endpoint::engine::{Cancelled, MessageEngine};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{LayoutRef, Posting};
+use crate::message::payload::{Posting, SendMode};
 use crate::message::typecheck::OF_LAYOUT;
 use crate::message::{Operation, Source, Status, Tag};
 use crate::settings::Forced;
@@ -19,6 +19,7 @@ use crate::transport::fabric::Fabric;
 use crate::{Plan, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use typepack_engine::Elements;
 
 /// The protocol that the ranks use for long messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +106,7 @@ impl RankPair {
     ///
     /// # Safety
     ///
-    /// - `origin` is the address of displacement 0 of `count` elements. Until the pair is dropped, the
-    ///   elements are readable and nobody writes them.
+    /// - Until the pair is dropped, the elements are readable and nobody writes them.
     ///
     /// # Errors
     /// Returns the errors of a send: `ErrorKind::Engine` if the packed size exceeds 2^63 - 1 bytes, and
@@ -114,24 +114,22 @@ impl RankPair {
     pub unsafe fn send(
         &mut self,
         rank: usize,
-        (origin, plan, count): (*const u8, &Plan, u64),
+        elements: Elements<&Plan>,
         tag: i32,
         synchronous: bool,
     ) -> Result<Option<u64>> {
-        let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
-        let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)?, types: OF_LAYOUT };
-        let how = How { synchronous, ..How::STANDARD };
-        // SAFETY: the caller guarantees that `count` elements at `origin` stay readable and unchanged until
+        let label = Label { context: 0, tag, bytes: elements.bytes()?, types: OF_LAYOUT };
+        let mode = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
+        // SAFETY: the caller guarantees that the elements stay readable and unchanged until
         // the pair is dropped (the condition of `# Safety`). `label.bytes` is their packed size.
-        number(unsafe { self.engines[rank].send(&layout, label, Slot::new(1 - rank), how) })
+        number(unsafe { self.engines[rank].send(&elements, label, Slot::new(1 - rank), mode) })
     }
 
     /// Starts a receive. Returns the operation's number, or `None` if it is complete.
     ///
     /// # Safety
     ///
-    /// - `origin` is the address of displacement 0 of `count` elements. Until the pair is dropped, the
-    ///   elements are writable and nobody else accesses them.
+    /// - Until the pair is dropped, the elements are writable and nobody else accesses them.
     ///
     /// # Errors
     /// Returns the errors of a receive: `ErrorKind::Truncated` or `ErrorKind::Type` if a message has already
@@ -140,7 +138,7 @@ impl RankPair {
     pub unsafe fn receive(
         &mut self,
         rank: usize,
-        (origin, plan, count): (*mut u8, &Plan, u64),
+        elements: Elements<&Plan>,
         source: Source,
         tag: Tag,
     ) -> Result<Option<u64>> {
@@ -148,8 +146,8 @@ impl RankPair {
             Source::Any => Sender::Any,
             Source::Rank(rank) => Sender::Slot(Slot::new(rank)),
         };
-        let posting = Posting::new(LayoutRef { origin, plan, count }, 0, source, tag)?;
-        // SAFETY: the caller guarantees that, until the pair is dropped, `count` elements at `origin` are
+        let posting = Posting::new(elements, 0, source, tag)?;
+        // SAFETY: the caller guarantees that, until the pair is dropped, the elements are
         // writable and nobody else accesses them (the condition of `# Safety`). `Posting::new` takes the
         // capacity from the plan.
         number(unsafe { self.engines[rank].receive(&posting) })

@@ -5,9 +5,10 @@
 
 use crate::job::{is_rank, ranks, ranks_with};
 use std::time::Duration;
+use typepack::engine::Elements;
 use typepack::topo::{Adjacency, Grid};
 use typepack::{
-    Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, Part, Plan, Result, commit,
+    Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, Plan, Result, commit,
 };
 use typepack_test_support::attempts::attempts;
 
@@ -19,8 +20,8 @@ fn word() -> Plan {
 }
 
 /// Returns the parts that consist of `values`. `word` is the type of a value.
-fn parts<'a>(values: &mut [Vec<i64>], word: &'a Plan) -> Vec<Part<'a>> {
-    let part = |values: &mut Vec<i64>| Part {
+fn parts<'a>(values: &mut [Vec<i64>], word: &'a Plan) -> Vec<Elements<&'a Plan>> {
+    let part = |values: &mut Vec<i64>| Elements {
         origin: values.as_mut_ptr().cast(),
         plan: word,
         count: values.len() as u64,

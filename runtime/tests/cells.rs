@@ -5,15 +5,14 @@
 
 use crate::job::{is_rank, ranks, ranks_with};
 use std::time::Duration;
+use typepack::engine::Elements;
 use typepack::topo::{Adjacency, Grid};
-use typepack::{
-    Collective, Communicator, Datatype, ErrorKind, Named, Op, Part, Plan, Root, commit,
-};
+use typepack::{Collective, Communicator, Datatype, ErrorKind, Named, Op, Plan, Root, commit};
 use typepack_test_support::random::Random;
 
 /// Returns the part that consists of `values`. `word` is the type of a value.
-fn part<'a>(values: &mut [i64], word: &'a Plan) -> Part<'a> {
-    Part { origin: values.as_mut_ptr().cast(), plan: word, count: values.len() as u64 }
+fn part<'a>(values: &mut [i64], word: &'a Plan) -> Elements<&'a Plan> {
+    Elements { origin: values.as_mut_ptr().cast(), plan: word, count: values.len() as u64 }
 }
 
 /// Makes every call that goes through cells, with data in a cell and data beside a cell.
@@ -50,7 +49,7 @@ fn calls_of(world: &Communicator, rounds: usize, lens: &[usize]) {
             world.scan(&mine, &mut below, Op::Sum).unwrap();
             assert!(below.iter().enumerate().all(|(at, value)| *value == sum(rank + 1, at)));
             let mut gathered = vec![0i64; len * size];
-            let parts: Vec<Part<'_>> =
+            let parts: Vec<Elements<&Plan>> =
                 gathered.chunks_mut(len).map(|values| part(values, &word)).collect();
             let own = part(&mut mine, &word);
             // SAFETY: the parts are those of `gathered`, and `own` those of `mine`. Both live until the calls return.
@@ -64,9 +63,9 @@ fn calls_of(world: &Communicator, rounds: usize, lens: &[usize]) {
             // Rank `i` sends the block `j` of its data to rank `j`.
             let mut outgoing: Vec<i64> =
                 (0..len * size).map(|at| (rank * 7919 + at + round) as i64).collect();
-            let send: Vec<Part<'_>> =
+            let send: Vec<Elements<&Plan>> =
                 outgoing.chunks_mut(len).map(|values| part(values, &word)).collect();
-            let receive: Vec<Part<'_>> =
+            let receive: Vec<Elements<&Plan>> =
                 gathered.chunks_mut(len).map(|values| part(values, &word)).collect();
             let expected = |from: usize, at: usize| (from * 7919 + rank * len + at + round) as i64;
             // SAFETY: the parts are those of `outgoing` and `gathered`, which live until the calls return.
@@ -105,7 +104,7 @@ fn unequal_calls(world: &Communicator, word: &Plan, len: usize, round: usize) {
         (0..len_of(from, to)).map(|at| of(from, to, at)).collect()
     };
     let room = |from: usize, to: usize| vec![-1i64; len_of(from, to)];
-    let parts = |values: &mut [Vec<i64>]| -> Vec<Part<'_>> {
+    let parts = |values: &mut [Vec<i64>]| -> Vec<Elements<&Plan>> {
         values.iter_mut().map(|values| part(values, word)).collect()
     };
 
@@ -187,9 +186,9 @@ fn neighbor_calls(world: &Communicator) {
                     .collect();
                 let mut into: Vec<Vec<i64>> =
                     expected.iter().map(|values| vec![-1; values.len()]).collect();
-                let send: Vec<Part<'_>> =
+                let send: Vec<Elements<&Plan>> =
                     out.iter_mut().map(|values| part(values, &word)).collect();
-                let receive: Vec<Part<'_>> =
+                let receive: Vec<Elements<&Plan>> =
                     into.iter_mut().map(|values| part(values, &word)).collect();
                 // SAFETY: the parts are those of `out` and `into`, which live until the call returns.
                 unsafe {
@@ -241,8 +240,9 @@ fn messages_beside_pieces(world: &Communicator) {
         };
         let mut into: Vec<Vec<i64>> =
             from.iter().map(|&source| vec![7; if source == 0 { short } else { long }]).collect();
-        let send: Vec<Part<'_>> = out.iter_mut().map(|values| part(values, &word)).collect();
-        let receive: Vec<Part<'_>> = into.iter_mut().map(|values| part(values, &word)).collect();
+        let send: Vec<Elements<&Plan>> = out.iter_mut().map(|values| part(values, &word)).collect();
+        let receive: Vec<Elements<&Plan>> =
+            into.iter_mut().map(|values| part(values, &word)).collect();
         // SAFETY: the parts are those of `out` and `into`, which live until the call returns.
         unsafe {
             let (send, receive) = (&send, &receive);
@@ -283,7 +283,8 @@ fn lengths_of_each_rank(world: &Communicator) {
         let mut mine: Vec<i64> = (0..lens[rank]).map(|at| (rank + 3 * at + round) as i64).collect();
         let own = part(&mut mine, &word);
         let mut all: Vec<Vec<i64>> = lens.iter().map(|len| vec![-1; *len]).collect();
-        let parts: Vec<Part<'_>> = all.iter_mut().map(|values| part(values, &word)).collect();
+        let parts: Vec<Elements<&Plan>> =
+            all.iter_mut().map(|values| part(values, &word)).collect();
         let gathers = round % 2 == 0;
         // SAFETY: the parts are those of `all`, and `own` those of `mine`. Both live until the calls return.
         unsafe {
@@ -573,9 +574,10 @@ fn long_lengths_that_differ_are_errors() {
             assert!(matches!(result.unwrap_err().kind(), ErrorKind::Truncated | ErrorKind::Count));
             // Rank 0 expects as many values as it has.
             let mut gathered = vec![0i64; 2 * ours];
-            let parts: Vec<Part<'_>> =
+            let parts: Vec<Elements<&Plan>> =
                 gathered.chunks_mut(ours).map(|values| part(values, &word)).collect();
-            let own = Part { origin: values.as_mut_ptr().cast(), plan: &word, count: len as u64 };
+            let own =
+                Elements { origin: values.as_mut_ptr().cast(), plan: &word, count: len as u64 };
             // SAFETY: the parts are those of `gathered`, and `own` those of `values`. Both live until the call returns.
             let result = unsafe { world.gather_raw(Some(own), &parts, 0) };
             assert_eq!(result.is_err(), rank == 0, "{ours} {theirs}");
@@ -585,7 +587,7 @@ fn long_lengths_that_differ_are_errors() {
         for (ours, theirs) in [(3usize, 1usize), (1, 3), (1, 9000), (9000, 1), (9000, 9001)] {
             let mut mine = vec![0i64; theirs];
             let mut all = vec![7i64; 2 * ours];
-            let parts: Vec<Part<'_>> =
+            let parts: Vec<Elements<&Plan>> =
                 all.chunks_mut(ours).map(|values| part(values, &word)).collect();
             let mine = if rank == 0 { None } else { Some(part(&mut mine, &word)) };
             // SAFETY: the parts are those of `all`, and `mine` is that of `mine`. Both live until the call returns.

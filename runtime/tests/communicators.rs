@@ -2,9 +2,10 @@
 //! layouts.
 
 use crate::job::{ranks, ranks_with};
+use typepack::engine::Elements;
 use typepack::{
-    Combine, Communicator, Comparison, Datatype, ErrorKind, Named, Op, Operator, Part, Plan,
-    Source, Tag, commit,
+    Combine, Communicator, Comparison, Datatype, ErrorKind, Named, Op, Operator, Plan, Source, Tag,
+    commit,
 };
 
 fn word() -> Plan {
@@ -142,12 +143,12 @@ fn groups_are_made_communicators_by_threads_at_once() {
 
 /// Returns parts of one vector: one block of words for each of `sizes`, with a gap of one word after each
 /// block.
-fn blocks<'a>(memory: &mut [i64], sizes: &[usize], plan: &'a Plan) -> Vec<Part<'a>> {
+fn blocks<'a>(memory: &mut [i64], sizes: &[usize], plan: &'a Plan) -> Vec<Elements<&'a Plan>> {
     assert_eq!(memory.len(), sizes.iter().sum::<usize>() + sizes.len());
     let (base, mut at) = (memory.as_mut_ptr(), 0);
     let mut parts = Vec::new();
     for &size in sizes {
-        parts.push(Part { origin: base.wrapping_add(at).cast(), plan, count: size as u64 });
+        parts.push(Elements { origin: base.wrapping_add(at).cast(), plan, count: size as u64 });
         at += size + 1;
     }
     parts
@@ -180,8 +181,11 @@ fn exchanges(world: &Communicator) {
         };
         for root in 0..size {
             let mut mine = strided(root, sizes[rank]);
-            let part =
-                Part { origin: mine.as_mut_ptr().cast(), plan: &stride, count: sizes[rank] as u64 };
+            let part = Elements {
+                origin: mine.as_mut_ptr().cast(),
+                plan: &stride,
+                count: sizes[rank] as u64,
+            };
             let mut all = vec![-1i64; total];
             let parts = blocks(&mut all, &sizes, &word);
             // SAFETY: the vectors `mine` and `all` hold the elements of `part` and `parts`. They live longer
@@ -194,7 +198,7 @@ fn exchanges(world: &Communicator) {
             }
             // The scatter returns to each rank the block that the gather took from it.
             let mut back = vec![0i64; 2 * sizes[rank]];
-            let part = Part { origin: back.as_mut_ptr().cast(), ..part };
+            let part = Elements { origin: back.as_mut_ptr().cast(), ..part };
             let parts = blocks(&mut all, &sizes, &word);
             // SAFETY: `back` and the vector of `parts` hold the elements, are disjoint and live longer than
             // the call.
@@ -208,8 +212,11 @@ fn exchanges(world: &Communicator) {
             let parts = blocks(&mut all, &sizes, &word);
             let mut mine = strided(77, sizes[rank]);
             let at = sizes[..rank].iter().sum::<usize>() + rank;
-            let part =
-                Part { origin: mine.as_mut_ptr().cast(), plan: &stride, count: sizes[rank] as u64 };
+            let part = Elements {
+                origin: mine.as_mut_ptr().cast(),
+                plan: &stride,
+                count: sizes[rank] as u64,
+            };
             if in_place {
                 for i in 0..sizes[rank] {
                     all[at + i] = value(rank, 77, i);
@@ -335,7 +342,7 @@ fn parts_of_different_sizes_are_errors() {
         let (rank, word) = (world.rank(), word());
         let mut values = [0i64; 4];
         let origin = values.as_mut_ptr().cast();
-        let part = |count| Part { origin, plan: &word, count };
+        let part = |count| Elements { origin, plan: &word, count };
         // SAFETY: the array holds more words than any of the parts, and lives longer than the calls.
         unsafe {
             let result = world.broadcast_raw(part(if rank == 0 { 2 } else { 3 }), 0);

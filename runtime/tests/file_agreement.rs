@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use typepack::engine::Elements;
 use typepack::io::{
     Access, File, Mode, Position, Started, UserRepresentation, Whence, register_representation,
 };
 use typepack::{
-    Communicator, Datatype, Error, ErrorClass, ErrorKind, FileErrorKind, Named, Part, Plan, Source,
-    Tag, commit,
+    Communicator, Datatype, Error, ErrorClass, ErrorKind, FileErrorKind, Named, Plan, Source, Tag,
+    commit,
 };
 use typepack_job::sys::files::{self, FileKind, Table};
 use typepack_job::sys::signal;
@@ -175,7 +176,7 @@ fn collective_write(
     count: u64,
 ) -> typepack::Result<u64> {
     let access = Access { write: true, position, collective: true };
-    let part = Part { origin: data.as_mut_ptr(), plan, count };
+    let part = Elements { origin: data.as_mut_ptr(), plan, count };
     // SAFETY: `data` holds the elements, outlives the access, and nobody else uses it.
     unsafe {
         match way {
@@ -266,7 +267,7 @@ fn a_refused_access_does_not_move_the_shared_pointer() {
         let mut data = [1u8; 4];
         let mut refused = |write, collective, count| {
             let access = Access { write, position: Position::Shared, collective };
-            let part = Part { origin: data.as_mut_ptr(), plan: &plan, count };
+            let part = Elements { origin: data.as_mut_ptr(), plan: &plan, count };
             // SAFETY: the access is refused before it uses memory.
             let error = unsafe { file.access_raw(access, &part) }.expect_err("too far");
             assert!([ErrorClass::ARG, TOO_FAR].contains(&error.class()), "{error}");
@@ -301,7 +302,7 @@ fn make_fifo(path: &Path) {
 
 fn start(file: &File, write: bool, data: &mut [u8], plan: &Plan) -> Started {
     let access = Access { write, position: Position::Shared, collective: false };
-    let part = Part { origin: data.as_mut_ptr(), plan, count: data.len() as u64 };
+    let part = Elements { origin: data.as_mut_ptr(), plan, count: data.len() as u64 };
     // SAFETY: the callers complete the access while `data` lives, and use `data` only afterwards.
     unsafe { file.start_raw(access, &part) }.expect("started")
 }
@@ -335,7 +336,11 @@ fn a_rank_that_opens_a_stream_makes_progress() {
                 let to = data.as_mut_ptr();
                 // SAFETY: `data` lives until `finish` has completed the receive, and no other code accesses it before.
                 let receive = unsafe {
-                    messages.receive(to, &byte, LENGTH as u64, Source::Rank(other), Tag::Any)
+                    messages.receive(
+                        Elements::new(to, &byte, LENGTH as u64),
+                        Source::Rank(other),
+                        Tag::Any,
+                    )
                 };
                 let file = open();
                 messages.finish(receive.expect("started")).expect("received");
@@ -388,7 +393,7 @@ fn nonblocking_writes_to_a_stream_keep_their_order() {
         // This write is collective, so its ranks agree before it starts. It must still keep its place in the order.
         let mut last = [30u8; LENGTH];
         let access = Access { write: true, position: Position::At(0), collective: true };
-        let part = Part { origin: last.as_mut_ptr(), plan: &byte, count: LENGTH as u64 };
+        let part = Elements { origin: last.as_mut_ptr(), plan: &byte, count: LENGTH as u64 };
         // SAFETY: the access is complete before `last` goes.
         let together = unsafe { file.start_raw(access, &part) }.expect("started");
         file.write_shared(&[31u8; LENGTH]).expect("written");
@@ -610,7 +615,7 @@ fn the_death_of_a_rank_hangs_nobody() {
         std::fs::remove_file(&path).ok();
         file.write_at(1, &[2u8]).expect("written");
         let byte = commit(&Datatype::named(Named::U8)).expect("a plan");
-        let part = Part { origin: std::ptr::null_mut(), plan: &byte, count: 0 };
+        let part = Elements { origin: std::ptr::null_mut(), plan: &byte, count: 0 };
         let access = Access { write: true, position: Position::At(0), collective: true };
         // SAFETY: `part` has no elements.
         let error = unsafe { file.access_raw(access, &part) }.expect_err("rank 1 takes no part");

@@ -11,8 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use typepack::engine::Elements;
 use typepack::io::{File, Mode, Whence};
-use typepack::{Communicator, Datatype, ErrorKind, FileErrorKind, Named, Part, Plan, commit};
+use typepack::{Communicator, Datatype, ErrorKind, FileErrorKind, Named, Plan, commit};
 use typepack_job::sys::files::{self, Table};
 use typepack_job::sys::signal::{SignalSet, block, set_mask};
 
@@ -673,7 +674,7 @@ fn truncated(size: usize, name: &str) {
         }) {
             let access = |write, data: &mut [u8]| {
                 let access = at(write, collective);
-                let part = Part { origin: data.as_mut_ptr(), plan: &plan, count: 20_000 };
+                let part = Elements { origin: data.as_mut_ptr(), plan: &plan, count: 20_000 };
                 match background {
                     true => started(&scene, access, false, data).expect("done"),
                     // SAFETY: `data` has the 20000 bytes and is lent until the call returns.

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
+use typepack::engine::Elements;
 use typepack::io::{Access, File, Mode, Position};
-use typepack::{Communicator, Datatype, ErrorKind, Named, Part, commit};
+use typepack::{Communicator, Datatype, ErrorKind, Named, commit};
 use typepack_job::sys::files::{self, Table};
 
 fn folder() -> PathBuf {
@@ -234,7 +235,7 @@ fn make(world: &Communicator, phase: &Phase) -> typepack::Result<()> {
         "read" => file.read_at_all(0, &mut data).map(|_| ()),
         "iwrite" => {
             let plan = commit(&Datatype::named(Named::U8)).expect("a plan");
-            let part = Part { origin: data.as_mut_ptr(), plan: &plan, count: 4000 };
+            let part = Elements { origin: data.as_mut_ptr(), plan: &plan, count: 4000 };
             let access = Access { write: true, position: Position::At(1000), collective: true };
             // SAFETY: the access ends before `data`, or the process ends by `exit` before that.
             let started = unsafe { file.start_raw(access, &part) };

@@ -9,8 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use typepack::engine::Elements;
 use typepack::io::{Access, File, Mode, Position, Started};
-use typepack::{Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
+use typepack::{Communicator, Datatype, ErrorKind, Named, Plan, commit};
 use typepack_job::sys::files::{self, Table};
 
 fn byte() -> Plan {
@@ -80,7 +81,7 @@ fn atomic_accesses_to_other_bytes_do_not_wait() {
             file.write_at(20, &[3u8; 10]).expect("written");
             let (mut data, plan) = ([4u8; 5], byte());
             let access = Access { write: true, position: Position::At(30), collective: false };
-            let part = Part { origin: data.as_mut_ptr(), plan: &plan, count: 5 };
+            let part = Elements { origin: data.as_mut_ptr(), plan: &plan, count: 5 };
             // SAFETY: `data` outlives the access.
             let Started { operation, pending } =
                 unsafe { file.start_raw(access, &part) }.expect("started");
@@ -288,7 +289,7 @@ fn a_write_to_a_stream_does_not_wait_for_calls_of_other_ranks() {
         let start = |data: &mut [u8; 4], collective| {
             let position = if collective { Position::At(0) } else { Position::Shared };
             let access = Access { write: true, position, collective };
-            let part = Part { origin: data.as_mut_ptr(), plan: &plan, count: 4 };
+            let part = Elements { origin: data.as_mut_ptr(), plan: &plan, count: 4 };
             // SAFETY: `data` outlives the access.
             unsafe { file.start_raw(access, &part) }.expect("started")
         };
@@ -360,7 +361,7 @@ fn the_range_of_a_dead_rank_is_free() {
         file.write_at(at, &data).expect("written");
         let plan = byte();
         let access = Access { write: true, position: Position::At(0), collective: false };
-        let part = Part { origin: data.as_mut_ptr(), plan: &plan, count: 30 };
+        let part = Elements { origin: data.as_mut_ptr(), plan: &plan, count: 30 };
         // Both the start and the wait may return the error of rank 1's death.
         // SAFETY: `data` outlives the access, because the process ends by `exit` below.
         let started = unsafe { file.start_raw(access, &part) };

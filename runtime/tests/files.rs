@@ -4,9 +4,10 @@
 use crate::file_scene::path;
 use crate::job::{ranks, ranks_with};
 use std::path::PathBuf;
+use typepack::engine::Elements;
 use typepack::engine::typemap::typemap;
 use typepack::io::{Access, File, Mode, Position, Whence};
-use typepack::{Communicator, Datatype, Named, Part, Plan, commit};
+use typepack::{Communicator, Datatype, Named, Plan, commit};
 use typepack_test_support::random::Random;
 
 /// Returns the displacements of all bytes of one element, in packed order.
@@ -119,7 +120,7 @@ fn random_memory(random: &mut Random, etype: &Datatype, etypes: u64) -> Memory {
 /// `way` 2 is a split call. Otherwise the call is blocking.
 fn access(file: &File, access: Access, memory: &Memory, buffer: &mut [u8], way: u64) -> u64 {
     let origin = buffer.as_mut_ptr().wrapping_add(memory.origin);
-    let part = Part { origin, plan: &memory.plan, count: memory.count };
+    let part = Elements { origin, plan: &memory.plan, count: memory.count };
     let messages = file.communicator().messages();
     let ordered = access.collective && access.position == Position::Shared;
     // SAFETY: `buffer` holds the elements of `memory` and outlives the access, which is over when this

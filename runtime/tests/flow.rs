@@ -6,6 +6,7 @@
 //! `FLOW_MESSAGES` sets the number of messages of 64 bytes.
 
 use crate::job::ranks_with;
+use typepack::engine::Elements;
 use typepack::{
     Communicator, Datatype, Named, Operation, Plan, SendMode, Source, Tag, commit, init,
 };
@@ -79,13 +80,17 @@ fn flood(world: &Communicator, way: Way, sources: &[Vec<u8>], byte: &Plan) -> Ve
     let messages = world.messages();
     let mode = match way {
         Way::Standard => SendMode::Standard,
-        Way::Copied => SendMode::Copied,
+        Way::Copied => SendMode::Buffered(None),
         Way::Synchronous => SendMode::Synchronous,
     };
     let start = |(number, source): (usize, &Vec<u8>)| {
         let tag = number as i32;
         // SAFETY: the caller keeps `sources` until all sends have ended. Rank 1 exists.
-        unsafe { messages.send(mode, source.as_ptr(), byte, source.len() as u64, 1, tag).unwrap() }
+        unsafe {
+            messages
+                .send(mode, Elements::new(source.as_ptr(), byte, source.len() as u64), 1, tag)
+                .unwrap()
+        }
     };
     let started = sources.iter().enumerate().map(start).collect();
     world.send_elements(&[7u8; 8], byte, 8, 1, LAST).unwrap();

@@ -1,9 +1,10 @@
 //! Tests of intercommunicators: making, merging and splitting them, messages, and collective calls between groups.
 
 use crate::job::ranks;
+use typepack::engine::Elements;
 use typepack::{
     Collective, Combine, Communicator, Comparison, Datatype, ErrorKind, Messages, Named, Op,
-    Operation, Part, Plan, Root, SharedRegion, Source, Tag, commit,
+    Operation, Plan, Root, SharedRegion, Source, Tag, commit,
 };
 
 fn word() -> Plan {
@@ -196,7 +197,7 @@ fn reductions(world: &Communicator) {
         let error = inter.broadcast(&mut values, inter.peers().size()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Root);
         assert_eq!(world.broadcast(&mut values, Root::Here).unwrap_err().kind(), ErrorKind::Root);
-        let part = Part { origin: values.as_mut_ptr().cast(), plan: &pair, count: 0 };
+        let part = Elements { origin: values.as_mut_ptr().cast(), plan: &pair, count: 0 };
         // SAFETY: the part has no elements.
         let error = unsafe { inter.allgather_raw(Some(part), &[]) }.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Argument);

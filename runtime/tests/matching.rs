@@ -7,6 +7,7 @@
 
 use crate::job::ranks;
 use std::time::Instant;
+use typepack::engine::Elements;
 use typepack::{Communicator, Datatype, Named, Operation, Plan, Source, Tag, commit};
 
 /// The tag of the message that is sent last and received first.
@@ -94,7 +95,8 @@ fn receive(world: &Communicator, word: &Plan, way: Way, (source, tag): (Source, 
             // SAFETY: `got` has the eight words of the receive, and lives until `finish` has completed the
             // receive.
             let started = unsafe {
-                raw.receive_matched(got.as_mut_ptr().cast(), word, WORDS as u64, taken).unwrap()
+                raw.receive_matched(Elements::new(got.as_mut_ptr(), word, WORDS as u64), taken)
+                    .unwrap()
             };
             raw.finish(started).unwrap();
         }
@@ -227,9 +229,11 @@ fn cancelled_receives() {
                     let mut started = Vec::new();
                     for (number, back) in back.iter_mut().enumerate() {
                         let (source, tag) = wanted(number);
-                        let to = back.as_mut_ptr().cast();
+                        let to = back.as_mut_ptr();
                         // SAFETY: `back` lives until all receives are cancelled or complete.
-                        let receive = unsafe { raw.receive(to, &word, WORDS as u64, source, tag) };
+                        let receive = unsafe {
+                            raw.receive(Elements::new(to, &word, WORDS as u64), source, tag)
+                        };
                         let Ok(Operation::Pending(id)) = receive else { panic!("{receive:?}") };
                         started.push(id);
                     }

@@ -5,9 +5,10 @@ use crate::job::{is_rank, mpiexec, ranks, ranks_with, run};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::time::Duration;
+use typepack::engine::Elements;
 use typepack::{
-    Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, Operation, Operator, Part,
-    Plan, SendMode, commit,
+    Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, Operation, Operator, Plan,
+    SendMode, commit,
 };
 use typepack_test_support::random::Random;
 
@@ -122,11 +123,11 @@ impl Case {
         memory: &[i64],
         (plan, words): &'a (Plan, usize),
         counts: &[usize],
-    ) -> Vec<Part<'a>> {
+    ) -> Vec<Elements<&'a Plan>> {
         let mut at = memory.as_ptr().cast_mut();
         let mut parts = Vec::new();
         for &count in counts {
-            parts.push(Part { origin: at.cast(), plan, count: count as u64 });
+            parts.push(Elements { origin: at.cast(), plan, count: count as u64 });
             at = at.wrapping_add(count * words);
         }
         assert!(at <= memory.as_ptr().cast_mut().wrapping_add(memory.len()));
@@ -137,7 +138,7 @@ impl Case {
         let Self { root, in_place, rank, ref counts, ref combine, .. } = *self;
         let at = |memory: &[i64]| memory.as_ptr().cast_mut().cast::<u8>();
         let own = counts[rank] as u64;
-        let part = |memory: &[i64], plan, count| Part { origin: at(memory), plan, count };
+        let part = |memory: &[i64], plan, count| Elements { origin: at(memory), plan, count };
         let placed = |there: bool, part| (!(in_place && there)).then_some(part);
         let sends = Self::parts(send, &self.from, counts);
         let receives = Self::parts(recv, &self.to, counts);
@@ -403,7 +404,9 @@ fn deliver_meanwhile(
         // SAFETY: the vector `data` lives until `finish` returns, which completes the operation, and nobody
         // changes it.
         let sent = unsafe {
-            messages.send(SendMode::Standard, data.as_ptr(), &byte, LEN as u64, 1, 3).unwrap()
+            messages
+                .send(SendMode::Standard, Elements::new(data.as_ptr(), &byte, LEN as u64), 1, 3)
+                .unwrap()
         };
         // The pauses grow, so that a rank 1 that gets no CPU for some seconds does not use up the calls.
         let mut pause = Duration::from_millis(1);

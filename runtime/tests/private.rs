@@ -8,8 +8,9 @@ use crate::job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use typepack::engine::Elements;
 use typepack::rma::{Assertions, LockKind, Window, WindowOf};
-use typepack::{Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
+use typepack::{Communicator, Datatype, ErrorKind, Named, Plan, commit};
 use typepack_test_support::random::Random;
 use typepack_test_support::skipped::skipped;
 
@@ -267,13 +268,13 @@ fn get_and_check(window: &Window) {
         let words = (from.element_bytes() / 8) as usize;
         let mut packed = vec![0_u64; words];
         let mut same = vec![0_u64; WORDS];
-        let contiguous = |memory: &mut [u64]| Part {
+        let contiguous = |memory: &mut [u64]| Elements {
             origin: memory.as_mut_ptr().cast(),
             plan: &word,
             count: words as u64,
         };
         let at = same.as_mut_ptr().wrapping_add(first as usize).cast();
-        let gapped = Part { origin: at, plan: &from, count: 1 };
+        let gapped = Elements { origin: at, plan: &from, count: 1 };
         // SAFETY: `packed` has as many words as an element of the layout has. `same` has as many words as the window,
         // in which the element lies from the same word on. Nobody else uses the two vectors.
         unsafe {

@@ -7,8 +7,9 @@
 
 use crate::job::{ranks, ranks_with};
 use std::sync::atomic::{AtomicBool, Ordering};
+use typepack::engine::Elements;
 use typepack::rma::{Assertions, LockKind, Update, Window};
-use typepack::{Communicator, ErrorKind, Op, Part, Plan, SharedBuffer, commit};
+use typepack::{Communicator, ErrorKind, Op, Plan, SharedBuffer, commit};
 use typepack_engine::Cursor;
 use typepack_test_support::random::Random;
 
@@ -16,8 +17,8 @@ fn plan(text: &str) -> Plan {
     commit(&text.parse().expect("a type")).expect("a layout")
 }
 
-fn part<'a>(memory: &mut [u64], plan: &'a Plan, count: u64) -> Part<'a> {
-    Part { origin: memory.as_mut_ptr().cast(), plan, count }
+fn part<'a>(memory: &mut [u64], plan: &'a Plan, count: u64) -> Elements<&'a Plan> {
+    Elements { origin: memory.as_mut_ptr().cast(), plan, count }
 }
 
 /// Returns the indices of the words of an element of `plan` whose origin is word `at`, in the order of the data.

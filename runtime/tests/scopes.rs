@@ -2,6 +2,7 @@
 
 use crate::job::{ranks, ranks_with};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use typepack::engine::Elements;
 use typepack::{Datatype, ErrorKind, Named, Plan, SendMode, Source, Tag, commit};
 
 fn word() -> Plan {
@@ -129,14 +130,19 @@ fn raw_operations_keep_their_plans() {
         let mut operations = Vec::new();
         {
             let plan = word();
-            let (from, to) = (out.as_ptr().cast(), into.as_mut_ptr().cast());
+            let (from, to) = (out.as_ptr(), into.as_mut_ptr());
             let len = LARGE as u64;
             // SAFETY: both vectors live until `finish_all` below has completed the operations, and no
             // other code accesses them until then.
             unsafe {
-                operations.push(messages.receive(to, &plan, len, Source::Any, Tag::Is(4)).unwrap());
+                operations.push(
+                    messages
+                        .receive(Elements::new(to, &plan, len), Source::Any, Tag::Is(4))
+                        .unwrap(),
+                );
                 let mode = SendMode::Standard;
-                operations.push(messages.send(mode, from, &plan, len, other, 4).unwrap());
+                operations
+                    .push(messages.send(mode, Elements::new(from, &plan, len), other, 4).unwrap());
             }
         }
         let statuses = messages.finish_all(&mut operations).unwrap();
@@ -154,7 +160,11 @@ fn a_detached_receive_frees_its_memory() {
         // SAFETY: the array `into` lives until the operation is abandoned, and no other code accesses it
         // until then.
         let operation = unsafe {
-            messages.receive(into.as_mut_ptr().cast(), &word, 1, Source::Rank(other), Tag::Any)
+            messages.receive(
+                Elements::new(into.as_mut_ptr(), &word, 1),
+                Source::Rank(other),
+                Tag::Any,
+            )
         };
         messages.abandon(operation.unwrap());
         world.barrier().unwrap();
@@ -181,15 +191,18 @@ fn the_end_waits_for_what_has_been_granted() {
             // SAFETY: the vector `data` lives until the receive is abandoned, and no other code accesses
             // it until then.
             let operation = unsafe {
-                messages.receive(origin, &word, LEN as u64, Source::Rank(1), Tag::Any).unwrap()
+                messages
+                    .receive(Elements::new(origin, &word, LEN as u64), Source::Rank(1), Tag::Any)
+                    .unwrap()
             };
             messages.abandon(operation);
         } else {
             let mode = SendMode::Standard;
             // SAFETY: the vector `data` lives until `finish` has completed the send, and no code changes
             // it until then.
-            let operation =
-                unsafe { messages.send(mode, origin, &word, LEN as u64, 0, 0).unwrap() };
+            let operation = unsafe {
+                messages.send(mode, Elements::new(origin, &word, LEN as u64), 0, 0).unwrap()
+            };
             world.barrier().unwrap();
             messages.finish(operation).unwrap();
         }
@@ -204,7 +217,7 @@ fn a_message_to_oneself_that_nobody_receives_does_not_hold_the_end_up() {
         let (messages, mode) = (world.messages(), SendMode::Standard);
         // SAFETY: the vector `data` lives until the send is abandoned, and no code changes it until then.
         let operation = unsafe {
-            messages.send(mode, data.as_ptr().cast(), &word, len, world.rank(), 0).unwrap()
+            messages.send(mode, Elements::new(data.as_ptr(), &word, len), world.rank(), 0).unwrap()
         };
         messages.abandon(operation);
     });

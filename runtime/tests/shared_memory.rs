@@ -4,7 +4,8 @@
 use crate::job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
-use typepack::{Collective, Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
+use typepack::engine::Elements;
+use typepack::{Collective, Communicator, Datatype, ErrorKind, Named, Plan, commit};
 
 const MIB: u64 = 1 << 20;
 
@@ -35,9 +36,9 @@ fn exchange(world: &Communicator, (plan, len, span): (&Plan, usize, usize), in_p
         (0..len).for_each(|at| out[to * span + at] = value(rank, to, at));
     }
     let mut got = if in_place { out.clone() } else { vec![0xee; size * span] };
-    let parts = |memory: *mut u8| -> Vec<Part<'_>> {
+    let parts = |memory: *mut u8| -> Vec<Elements<&Plan>> {
         let at = |rank: usize| memory.wrapping_add(rank * span);
-        (0..size).map(|rank| Part { origin: at(rank), plan, count: 1 }).collect()
+        (0..size).map(|rank| Elements { origin: at(rank), plan, count: 1 }).collect()
     };
     let (send, receive) = (parts(out.as_mut_ptr()), parts(got.as_mut_ptr()));
     let send = (!in_place).then_some(&send[..]);

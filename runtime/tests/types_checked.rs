@@ -2,10 +2,11 @@
 //! get an error, with every protocol. Types that match by the rules of the standard must be accepted.
 
 use crate::job::ranks_with;
+use typepack::engine::Elements;
 use typepack::topo::Grid;
 use typepack::{
     Collective, Combine, Communicator, Datatype, Error, ErrorClass, ErrorKind, Named, Operation,
-    Operator, Part, Plan, Result, Root, SendMode, SharedBuffer, Source, Status, Tag, commit,
+    Operator, Plan, Result, Root, SendMode, SharedBuffer, Source, Status, Tag, commit,
 };
 
 const CHECKED: (&str, &str) = ("TYPEPACK_CHECK_TYPES", "1");
@@ -63,22 +64,28 @@ unsafe fn exchanged(
     // SAFETY: the caller guarantees that `from` is readable and `to` is writable until this function returns
     // (both conditions of `# Safety`). Both operations end before this function returns.
     unsafe {
-        let receive = || messages.receive(to, expected, room, Source::Rank(other), Tag::Is(tag));
+        let receive = || {
+            messages.receive(Elements::new(to, expected, room), Source::Rank(other), Tag::Is(tag))
+        };
         let early = (way == Way::Early).then(&receive);
         if way == Way::Early {
             meet(world, other);
         }
-        let sending = messages.send(mode, from, sent, n, other, tag).unwrap();
+        let sending = messages.send(mode, Elements::new(from, sent, n), other, tag).unwrap();
         let received = match way {
             Way::Early => finish(early.unwrap()),
-            Way::Now => messages.receive_now(to, expected, room, Source::Rank(other), Tag::Is(tag)),
+            Way::Now => messages.receive_now(
+                Elements::new(to, expected, room),
+                Source::Rank(other),
+                Tag::Is(tag),
+            ),
             Way::Late => {
                 messages.probe(Source::Rank(other), Tag::Is(tag), true).unwrap().unwrap();
                 finish(receive())
             }
             Way::Matched => {
                 let found = messages.take(Source::Rank(other), Tag::Is(tag), true).unwrap();
-                finish(messages.receive_matched(to, expected, room, found.unwrap()))
+                finish(messages.receive_matched(Elements::new(to, expected, room), found.unwrap()))
             }
         };
         messages.finish(sending).unwrap();
@@ -110,9 +117,12 @@ fn every_way(world: &Communicator) {
         let pairs: [(&mut [u32], &mut [u32]); 2] = [(a, b), (c, d)];
         for (from, to) in pairs {
             let lent = lent.as_mut_ptr();
-            for mode in
-                [SendMode::Standard, SendMode::Synchronous, SendMode::Copied, SendMode::Lent(lent)]
-            {
+            for mode in [
+                SendMode::Standard,
+                SendMode::Synchronous,
+                SendMode::Buffered(None),
+                SendMode::lent(lent),
+            ] {
                 for way in [Way::Now, Way::Early, Way::Late, Way::Matched] {
                     let name = format!("{n} {mode:?} {way:?}");
                     let go = |expected: &Plan, to: &mut [u32]| {
@@ -270,7 +280,7 @@ fn messages_too_long_are_truncated() {
             let (data, mut got) = (vec![1u32; n], vec![2u32; n - 1]);
             let source = (data.as_ptr().cast(), &int, n as u64);
             let target = (got.as_mut_ptr().cast(), &float, n as u64 - 1);
-            let how = (SendMode::Copied, Way::Now);
+            let how = (SendMode::Buffered(None), Way::Now);
             // SAFETY: the vectors of `source` and `target` hold the elements and outlive the call.
             let result = unsafe { exchanged(world, other, how, source, target) };
             assert_eq!(result.unwrap_err().kind(), ErrorKind::Truncated);
@@ -287,7 +297,7 @@ fn unchecked_messages_are_bytes() {
             let (data, mut got) = (vec![1u32; n], vec![2u32; n]);
             let source = (data.as_ptr().cast(), &int, n as u64);
             let target = (got.as_mut_ptr().cast(), &float, n as u64);
-            let how = (SendMode::Copied, Way::Now);
+            let how = (SendMode::Buffered(None), Way::Now);
             // SAFETY: `data` and `got` hold the elements and outlive the call.
             unsafe { exchanged(world, other, how, source, target) }.unwrap();
             assert!(got == data);
@@ -302,9 +312,9 @@ fn unchecked_messages_are_bytes() {
 const SHARES: [usize; 3] = [1, 500, 5_000];
 
 /// Cuts a vector into parts of `n` elements.
-fn parts<'a>(memory: &mut [u32], n: usize, plan: &'a Plan) -> Vec<Part<'a>> {
+fn parts<'a>(memory: &mut [u32], n: usize, plan: &'a Plan) -> Vec<Elements<&'a Plan>> {
     let part =
-        |chunk: &mut [u32]| Part { origin: chunk.as_mut_ptr().cast(), plan, count: n as u64 };
+        |chunk: &mut [u32]| Elements { origin: chunk.as_mut_ptr().cast(), plan, count: n as u64 };
     memory.chunks_mut(n).map(part).collect()
 }
 
@@ -350,7 +360,7 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize, form: Form
     for n in SHARES {
         let mut one = vec![rank as u32; n];
         let mut all = vec![77u32; n * size];
-        let own = |one: &mut Vec<u32>| Part {
+        let own = |one: &mut Vec<u32>| Elements {
             origin: one.as_mut_ptr().cast(),
             plan: mine,
             count: n as u64,
@@ -458,7 +468,7 @@ fn differing_arguments_are_named() {
         let (int, float, last) = (plan(Named::INT), plan(Named::FLOAT), world.rank() == 2);
         let mut values = [0u32; 9];
         let origin = values.as_mut_ptr().cast::<u8>();
-        let part = |plan, count| Part { origin, plan, count };
+        let part = |plan, count| Elements { origin, plan, count };
         let mine = |types: bool, counts: bool| {
             part(if last && types { &float } else { &int }, if last && counts { 3 } else { 2 })
         };
@@ -468,7 +478,7 @@ fn differing_arguments_are_named() {
         let rows = [part(&int, 2); 3];
         let broadcast = |part, root: usize| Collective::Broadcast { part, root: root.into() };
         let gather = Collective::Gather {
-            mine: Some(Part { origin: origin.wrapping_add(24), ..mine(false, true) }),
+            mine: Some(Elements { origin: origin.wrapping_add(24), ..mine(false, true) }),
             parts: &rows,
             root: 0.into(),
         };
@@ -520,7 +530,7 @@ fn differing_nonblocking_calls_end() {
         let mut values = [[world.rank() as u32; 100]; 3];
         let origins = values.each_mut().map(|values| values.as_mut_ptr().cast::<u8>());
         let call = |at: usize, root: usize| {
-            let part = Part { origin: origins[at], plan: &int, count: 100 };
+            let part = Elements { origin: origins[at], plan: &int, count: 100 };
             Collective::Broadcast { part, root: root.into() }
         };
         let form = if last { Form::Start } else { Form::Run };
@@ -603,7 +613,7 @@ fn differing_calls_between_groups_end() {
         let reduction =
             |count, combine| Collective::Allreduce { send, recv, plan: &int, count, combine };
         // Rank 1 of the low group is the root, and rank `odd` of the high group names another root.
-        let part = Part { origin: recv, plan: &int, count: if rank == 0 { 0 } else { 4 } };
+        let part = Elements { origin: recv, plan: &int, count: if rank == 0 { 0 } else { 4 } };
         let broadcast = |odd: usize| Collective::Broadcast {
             part,
             root: match rank {
@@ -714,7 +724,7 @@ fn own_parts_are_checked() {
     ranks_with(2, "own_parts_are_checked", &[CHECKED], |world| {
         let (int, float, rank) = (plan(Named::INT), plan(Named::FLOAT), world.rank());
         let (mut one, mut all) = ([7u32; 3], [1u32; 6]);
-        let own = Part { origin: one.as_mut_ptr().cast(), plan: &int, count: 3 };
+        let own = Elements { origin: one.as_mut_ptr().cast(), plan: &int, count: 3 };
         let mut rows = parts(&mut all, 3, &int);
         rows[rank].plan = &float;
         // SAFETY: the arrays of `own` and `rows` hold the parts and outlive the call.

@@ -23,6 +23,7 @@
 //! moving the bytes, a call takes O(depth + log list length) steps.
 
 mod call;
+mod elements;
 mod ragged;
 mod range;
 pub mod stats;
@@ -32,6 +33,7 @@ mod whole;
 
 use crate::kernel::Direction;
 use crate::plan::Plan;
+pub use elements::Elements;
 use range::nest;
 use stats::Executor;
 use std::ops::Range;

@@ -8,39 +8,36 @@
 //! fit together, and both positions lie at the same byte of a block, `interpreted.rs` copies block by block.
 //! `staged.rs` copies everything else.
 
-use super::{Side, copy_raw, is_ragged, memo, staged};
+use super::{copy_raw, is_ragged, memo, staged};
 use crate::exec::stats::{self, Executor};
-use crate::exec::{pack_part, unpack_part};
+use crate::exec::{Elements, pack_part, unpack_part};
+use crate::plan::Plan;
 use typepack_leaf::kernel::interpreter;
 
 /// Copies `bytes` packed bytes: the packed bytes of the source from `src_at` on become the packed bytes
-/// of the destination from `dst_at` on. Displacement 0 of a side is at `memory + origin`, which need not
-/// lie inside an allocation.
+/// of the destination from `dst_at` on.
 ///
 /// # Safety
 ///
-/// - `src_at + bytes` is at most the result of [`Plan::packed_bytes`](crate::Plan::packed_bytes) for the
+/// - `src_at + bytes` is at most the result of [`Plan::packed_bytes`] for the
 ///   count of the source, and `dst_at + bytes` is at most that for the count of the destination.
 /// - These bytes of the source's type map are valid for reads.
 /// - These bytes of the destination's type map are valid for writes, and under `Settings::verify` also
 ///   for reads.
 /// - No byte is both read and written.
 pub unsafe fn copy_apart_raw(
-    src: Side<'_, *const u8>,
+    src: Elements<&Plan>,
     src_at: u64,
-    dst: Side<'_, *mut u8>,
+    dst: Elements<&Plan>,
     dst_at: u64,
     bytes: u64,
 ) {
     if bytes == 0 {
         return;
     }
-    let (moved, src_at, count) = rebased(&src, src_at, bytes);
-    let from = src.memory.wrapping_add(src.origin).wrapping_offset(moved);
-    let src = Side { memory: from, origin: 0, count, plan: src.plan };
-    let (moved, dst_at, count) = rebased(&dst, dst_at, bytes);
-    let to = dst.memory.wrapping_add(dst.origin).wrapping_offset(moved);
-    let dst = Side { memory: to, origin: 0, count, plan: dst.plan };
+    let (src, src_at) = rebased(&src, src_at, bytes);
+    let (dst, dst_at) = rebased(&dst, dst_at, bytes);
+    let (from, to) = (src.origin, dst.origin);
     let (read, written) = (src_at..src_at + bytes, dst_at..dst_at + bytes);
     if src_at == dst_at {
         // SAFETY: on each side, `rebased` has removed the whole elements before and after the bytes to copy,
@@ -58,7 +55,7 @@ pub unsafe fn copy_apart_raw(
                 (from.wrapping_offset(run(a, src_at)), to.wrapping_offset(run(b, dst_at)));
             // SAFETY: each side is a single run, and `from` and `to` are the addresses of the first byte.
             // The caller guarantees that the bytes are valid and that no byte is both read and written.
-            unsafe { interpreter::copy::<true>(from.cast_mut(), to, bytes as usize) };
+            unsafe { interpreter::copy::<true>(from, to, bytes as usize) };
             stats::add(Executor::Fused, bytes);
         }
         // SAFETY: the source is one run, and its packed byte `src_at` is at `a + src_at`. The caller
@@ -74,8 +71,7 @@ pub unsafe fn copy_apart_raw(
         (None, None) => {
             let shift = src_at.wrapping_sub(dst_at);
             // SAFETY: the caller guarantees that `read` and `written` are valid. Byte `i` of `written` comes
-            // from byte `i + shift`, which lies in `read`. The origin of both sides is 0. `memo::of` returns
-            // the `Fit` of these two sides.
+            // from byte `i + shift`, which lies in `read`. `memo::of` returns the `Fit` of these two sides.
             unsafe {
                 if is_ragged(src.plan) || is_ragged(dst.plan) {
                     staged::copy_shifted(&src, &dst, written, shift);
@@ -88,13 +84,11 @@ pub unsafe fn copy_apart_raw(
 }
 
 /// Removes the elements of a side that lie wholly before packed bytes `at..at + bytes`, and those that lie
-/// wholly after them. Returns three values: the distance in bytes by which the origin moves, the position of
-/// the first of these packed bytes in the remaining elements, and the number of the remaining elements. The
-/// packed bytes must lie within the elements.
-fn rebased<M>(side: &Side<'_, M>, at: u64, bytes: u64) -> (isize, u64, u64) {
+/// wholly after them. Returns the remaining elements, and the position of the first of these packed bytes in
+/// them. The packed bytes must lie within the elements.
+fn rebased<'a>(side: &Elements<&'a Plan>, at: u64, bytes: u64) -> (Elements<&'a Plan>, u64) {
     // The side has data, because it has at least the `bytes` bytes, which are not 0.
     let element = side.plan.element_bytes().max(1);
     let (before, rest) = (at / element, at % element);
-    let moved = (before as i64).wrapping_mul(side.plan.footprint().extent);
-    (moved as isize, rest, (rest + bytes).div_ceil(element))
+    (side.slice(before..before + (rest + bytes).div_ceil(element)), rest)
 }

@@ -13,12 +13,12 @@
 use super::interpreted::Interpreted;
 use super::levels::Walk;
 use super::nest::Nest;
+use super::staged;
 use super::transpose::Transposed;
-use super::{Side, staged};
 use crate::exec::stats::{self, Executor};
-use crate::exec::{pack_part, unpack_part};
+use crate::exec::{Elements, pack_part, unpack_part};
 use crate::kernel::{COMPILATION, Entry, Kernel, TransferShape};
-use crate::plan::Settings;
+use crate::plan::{Plan, Settings};
 use crate::reserve;
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
@@ -84,8 +84,8 @@ impl Compiled {
         &self,
         callee: Callee<'_>,
         blocks: Option<&Interpreted>,
-        src: &Side<'_, *const u8>,
-        dst: &Side<'_, *mut u8>,
+        src: &Elements<&Plan>,
+        dst: &Elements<&Plan>,
         range: Range<u64>,
     ) {
         let nest = &self.nest;
@@ -93,8 +93,8 @@ impl Compiled {
         if nest.whole == Some(range.end) && range.start == 0 && !verify {
             // In the usual case, one call of the executor copies everything, and the parameter block
             // need not be copied.
-            let a = src.memory.wrapping_offset(nest.from.base as isize).cast_mut();
-            let b = dst.memory.wrapping_offset(nest.to.base as isize);
+            let a = src.origin.wrapping_offset(nest.from.base as isize);
+            let b = dst.origin.wrapping_offset(nest.to.base as isize);
             // SAFETY: `nest.words` describes the whole transfer, because `nest.whole` is set. `a`
             // and `b` are the bases of the two sides, and the caller guarantees that both sides are
             // valid.
@@ -137,21 +137,21 @@ impl Compiled {
         &self,
         callee: Callee<'_>,
         blocks: Option<&Interpreted>,
-        src: &Side<'_, *const u8>,
-        dst: &Side<'_, *mut u8>,
+        src: &Elements<&Plan>,
+        dst: &Elements<&Plan>,
         leaves: Range<u64>,
     ) {
         let range = leaves.start * self.nest.leaf..leaves.end * self.nest.leaf;
         let mut answer = vec![0u8; (range.end - range.start) as usize];
         let mut expected = answer.clone();
-        let read = dst.memory.cast_const();
+        let read = dst.origin.cast_const();
         // SAFETY: every call moves the packed bytes `range`, the caller guarantees that these are
         // valid, and both vectors have the length of the range. `copy_raw` requires that the
         // destination is readable under `Settings::verify`.
         unsafe {
-            pack_part(src.plan, src.count, src.memory, range.clone(), answer.as_mut_ptr());
+            pack_part(src.plan, src.count, src.origin, range.clone(), answer.as_mut_ptr());
             answer.iter_mut().for_each(|byte| *byte = !*byte);
-            unpack_part(dst.plan, dst.count, dst.memory, range.clone(), answer.as_ptr());
+            unpack_part(dst.plan, dst.count, dst.origin, range.clone(), answer.as_ptr());
             self.leaves(callee, src, dst, leaves);
             pack_part(dst.plan, dst.count, read, range.clone(), answer.as_mut_ptr());
             interpret(blocks, src, dst, range.clone());
@@ -171,11 +171,11 @@ impl Compiled {
     unsafe fn leaves(
         &self,
         callee: Callee<'_>,
-        src: &Side<'_, *const u8>,
-        dst: &Side<'_, *mut u8>,
+        src: &Elements<&Plan>,
+        dst: &Elements<&Plan>,
         leaves: Range<u64>,
     ) {
-        let (source, target) = (src.memory.cast_mut(), dst.memory);
+        let (source, target) = (src.origin, dst.origin);
         let inside = self.nest.below[0];
         let mut leaf = leaves.start;
         while leaf < leaves.end {
@@ -340,8 +340,8 @@ impl Callee<'_> {
 /// The conditions of [`Compiled::copy`] hold, and `blocks` belongs to the same transfer.
 unsafe fn interpret(
     blocks: Option<&Interpreted>,
-    src: &Side<'_, *const u8>,
-    dst: &Side<'_, *mut u8>,
+    src: &Elements<&Plan>,
+    dst: &Elements<&Plan>,
     range: Range<u64>,
 ) {
     // SAFETY: the caller guarantees that the range is valid on both sides. `blocks` was made for

@@ -11,10 +11,12 @@
 
 use super::levels::{Entries, SideLevel, SideLevels, Walk};
 use super::nest::mean;
-use super::{Side, staged};
+use super::staged;
 use crate::contiguous;
+use crate::exec::Elements;
 use crate::exec::stats::{self, Executor};
 use crate::ir::Op;
+use crate::plan::Plan;
 use std::ops::Range;
 
 /// Minimum number of shorter blocks into which a longer block is split. If there are only two, the loop
@@ -37,7 +39,7 @@ impl Interpreted {
     /// Returns the two sides of a transfer as levels. Returns `None` if a side has too many levels or is not
     /// loops and tables over one block, or if the block lengths differ and the longer block cannot be split
     /// into at least `SPLIT` blocks of the shorter length.
-    pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
+    pub(super) fn of(src: &Elements<&Plan>, dst: &Elements<&Plan>) -> Option<Self> {
         let (mut from, a) = SideLevels::of(src.plan.program(), src.count)?;
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
         if a.op != Op::Block || b.op != Op::Block {
@@ -68,8 +70,8 @@ impl Interpreted {
     ///   its `memory`.
     pub(super) unsafe fn copy(
         &self,
-        src: &Side<'_, *const u8>,
-        dst: &Side<'_, *mut u8>,
+        src: &Elements<&Plan>,
+        dst: &Elements<&Plan>,
         range: Range<u64>,
     ) {
         let (first, last) = (range.start.div_ceil(self.bytes), range.end / self.bytes);
@@ -100,8 +102,8 @@ impl Interpreted {
     ///   is at its `memory`.
     pub(super) unsafe fn copy_shifted(
         &self,
-        src: &Side<'_, *const u8>,
-        dst: &Side<'_, *mut u8>,
+        src: &Elements<&Plan>,
+        dst: &Elements<&Plan>,
         range: Range<u64>,
         shift: u64,
     ) {
@@ -130,7 +132,7 @@ impl Interpreted {
     /// # Safety
     ///
     /// The conditions of [`copy`](Self::copy) hold for the bytes of these blocks.
-    unsafe fn whole(&self, src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, blocks: Range<u64>) {
+    unsafe fn whole(&self, src: &Elements<&Plan>, dst: &Elements<&Plan>, blocks: Range<u64>) {
         // SAFETY: the caller guarantees that the blocks are valid on both sides.
         unsafe { self.blocks(src, blocks.start, dst, blocks.start, blocks.end - blocks.start) };
     }
@@ -146,17 +148,17 @@ impl Interpreted {
     ///   byte is both read and written.
     unsafe fn blocks(
         &self,
-        src: &Side<'_, *const u8>,
+        src: &Elements<&Plan>,
         source: u64,
-        dst: &Side<'_, *mut u8>,
+        dst: &Elements<&Plan>,
         target: u64,
         count: u64,
     ) {
         // SAFETY: the sides borrow both plans during this call. From blocks `source` and `target` on,
         // the caller guarantees `count` valid blocks of `self.bytes` bytes on each side.
         unsafe {
-            let mut from = Walk::at(&self.from, src.memory.cast_mut(), source);
-            let mut to = Walk::at(&self.to, dst.memory, target);
+            let mut from = Walk::at(&self.from, src.origin, source);
+            let mut to = Walk::at(&self.to, dst.origin, target);
             by_block(&mut from, &mut to, count, self.bytes as usize);
         }
         stats::add(Executor::Fused, count * self.bytes);

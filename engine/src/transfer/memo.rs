@@ -15,8 +15,9 @@
 use super::compiled::Compiled;
 use super::interpreted::Interpreted;
 use super::nest::{CALL, Nest};
+use super::staged;
 use super::transpose::Transposed;
-use super::{Side, staged};
+use crate::exec::Elements;
 use crate::plan::{Plan, PlanName, Strategy};
 use crate::reserve;
 use std::cell::{Cell, RefCell};
@@ -40,7 +41,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    fn new(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Self {
+    fn new(src: &Elements<&Plan>, dst: &Elements<&Plan>) -> Self {
         let nest = Nest::of(src, dst);
         let forced = |strategy| {
             [src.plan, dst.plan].iter().any(|plan| plan.settings().strategy == Some(strategy))
@@ -68,7 +69,7 @@ impl Fit {
         Self { names, counts: [src.count, dst.count], blocks, compiled }
     }
 
-    fn is_of(&self, src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> bool {
+    fn is_of(&self, src: &Elements<&Plan>, dst: &Elements<&Plan>) -> bool {
         src.plan.is(&self.names[0])
             && dst.plan.is(&self.names[1])
             && self.counts == [src.count, dst.count]
@@ -83,8 +84,8 @@ impl Fit {
     ///   its `memory`.
     pub(super) unsafe fn copy(
         &self,
-        src: &Side<'_, *const u8>,
-        dst: &Side<'_, *mut u8>,
+        src: &Elements<&Plan>,
+        dst: &Elements<&Plan>,
         range: Range<u64>,
     ) {
         let blocks = self.blocks.as_ref();
@@ -116,8 +117,8 @@ impl Fit {
     ///   is at its `memory`.
     pub(super) unsafe fn copy_shifted(
         &self,
-        src: &Side<'_, *const u8>,
-        dst: &Side<'_, *mut u8>,
+        src: &Elements<&Plan>,
+        dst: &Elements<&Plan>,
         range: Range<u64>,
         shift: u64,
     ) {
@@ -150,7 +151,7 @@ pub fn prepare_thread() {
 /// Returns the fit of two sides. If the thread does not remember the fit, the function computes and
 /// stores it.
 #[inline]
-pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Rc<Fit> {
+pub(super) fn of(src: &Elements<&Plan>, dst: &Elements<&Plan>) -> Rc<Fit> {
     if !READY.get() {
         if !reserve::may_register() {
             return Rc::new(Fit::new(src, dst));

@@ -37,7 +37,7 @@ pub use apart::copy_apart_raw;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::stats::{self, Executor};
-use crate::exec::{pack_part, unpack_part};
+use crate::exec::{Elements, pack_part, unpack_part};
 use crate::ir::Op;
 use crate::plan::Plan;
 use crate::plan::footprint::check_bounds;
@@ -45,15 +45,14 @@ use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 use typepack_leaf::kernel::interpreter;
 
-/// One side of a fused copy: `count` elements of `plan` in `memory`.
+/// One side of [`copy_range`]: `count` elements of `plan` in a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a, M> {
     /// The layout.
     pub plan: &'a Plan,
     /// Number of elements.
     pub count: u64,
-    /// The memory: a slice for [`copy_range`], or an address for [`copy_raw`] and
-    /// [`copy_apart_raw`].
+    /// The slice.
     pub memory: M,
     /// The byte of `memory` at which displacement 0 of the type lies.
     pub origin: usize,
@@ -105,9 +104,9 @@ pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
     }
     check_bounds(src_plan, src_count, 0, size_of_val(src), "src")?;
     check_bounds(dst_plan, dst_count, 0, size_of_val(dst), "dst")?;
-    let from = Side { plan: src_plan, count: src_count, memory: src.as_ptr().cast(), origin: 0 };
-    let memory = dst.as_mut_ptr().cast();
-    let to = Side { plan: dst_plan, count: dst_count, memory, origin: 0 };
+    let origin = src.as_ptr().cast::<u8>().cast_mut();
+    let from = Elements { origin, plan: src_plan, count: src_count };
+    let to = Elements { origin: dst.as_mut_ptr().cast(), plan: dst_plan, count: dst_count };
     // SAFETY: `0..bytes` is the packed form of both sides, and `check_bounds` showed that both type
     // maps lie within their slices. The source's bytes are initialised (NoUninit), and the
     // destination's bytes may take any value (AnyBitPattern). `dst` is borrowed mutably, so the
@@ -145,10 +144,10 @@ pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
             ),
         ));
     }
-    let memory = src.memory.as_ptr().cast::<u8>();
-    let src = Side { plan: src.plan, count: src.count, memory, origin: src.origin };
-    let memory = dst.memory.as_mut_ptr().cast::<u8>();
-    let dst = Side { plan: dst.plan, count: dst.count, memory, origin: dst.origin };
+    let origin = src.memory.as_ptr().cast::<u8>().cast_mut().wrapping_add(src.origin);
+    let src = Elements { origin, plan: src.plan, count: src.count };
+    let origin = dst.memory.as_mut_ptr().cast::<u8>().wrapping_add(dst.origin);
+    let dst = Elements { origin, plan: dst.plan, count: dst.count };
     // SAFETY:
     // - the range lies within the packed forms of both sides, whose lengths fit in `i64`;
     // - every byte of the type maps lies within its slice (`check_bounds`); the source's bytes are
@@ -159,8 +158,7 @@ pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
 }
 
 /// Copies like [`copy_range`], but without checks. It is used for messages from a process to itself,
-/// and for memory that is shared with another process. Displacement 0 of a side is at `memory +
-/// origin`, which need not lie inside an allocation.
+/// and for memory that is shared with another process.
 ///
 /// # Safety
 ///
@@ -169,15 +167,14 @@ pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
 /// - Every byte of the destination's type map that belongs to the range is valid for writes, and
 ///   under `Settings::verify` also for reads.
 /// - No byte is both read and written.
-pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: Range<u64>) {
+pub unsafe fn copy_raw(src: Elements<&Plan>, dst: Elements<&Plan>, range: Range<u64>) {
     if range.start >= range.end {
         return;
     }
     src.plan.used(&range);
     dst.plan.used(&range);
     let bytes = range.end - range.start;
-    let from = src.memory.wrapping_add(src.origin);
-    let to = dst.memory.wrapping_add(dst.origin);
+    let (from, to) = (src.origin, dst.origin);
     let run = |at: i64| (at as isize).wrapping_add(range.start as isize);
     match (src.plan.contiguous(), dst.plan.contiguous()) {
         (Some(a), Some(b)) => {
@@ -185,7 +182,7 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
             // SAFETY: each side is a single run. `from` and `to` are the addresses of packed byte
             // `range.start`, and the caller guarantees that the bytes of the range are valid on both
             // sides.
-            unsafe { interpreter::copy::<true>(from.cast_mut(), to, bytes as usize) };
+            unsafe { interpreter::copy::<true>(from, to, bytes as usize) };
             stats::add(Executor::Fused, bytes);
         }
         // SAFETY: the source is one run, and its packed byte `range.start` is at `a + range.start`.
@@ -199,11 +196,8 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
             pack_part(src.plan, src.count, from, range.clone(), to.wrapping_offset(run(b)));
         },
         (None, None) => {
-            let src = Side { memory: from, origin: 0, ..src };
-            let dst = Side { memory: to, origin: 0, ..dst };
-            // SAFETY: the caller guarantees that the range is valid on both sides. `from` and `to`
-            // are the addresses of displacement 0, so `origin` is 0. `memo::of` returns the fit of
-            // these two sides.
+            // SAFETY: the caller guarantees that the range is valid on both sides. `memo::of` returns
+            // the fit of these two sides.
             unsafe {
                 if is_ragged(src.plan) || is_ragged(dst.plan) {
                     staged::copy(&src, &dst, range);

@@ -17,12 +17,12 @@
 //!    left.
 //! 3. Unroll short innermost loops over short blocks into the leaf.
 
-use super::Side;
 use super::levels::{SideLevel, SideLevels};
 use super::staged::gcd;
+use crate::exec::Elements;
 use crate::ir::{Node, Op, Program, is_window};
 use crate::kernel::{LevelShape, Run, TransferLeaf, TransferRun, TransferShape};
-use crate::plan::{ROW_BYTES, Strategy};
+use crate::plan::{Plan, ROW_BYTES, Strategy};
 use std::sync::Arc;
 
 /// Maximum number of leaves of one side that may be combined into one leaf of the transfer.
@@ -69,7 +69,7 @@ impl Nest {
     /// Returns the common nest of a transfer. Returns `None` if the sides have no common nest, if its kernel
     /// would not be faster than other executors, or if the settings of one of the plans force the
     /// interpreter. The function does not check whether there is a compiler.
-    pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
+    pub(super) fn of(src: &Elements<&Plan>, dst: &Elements<&Plan>) -> Option<Self> {
         let settings = src.plan.settings();
         let forced = |strategy| {
             settings.strategy == Some(strategy) || dst.plan.settings().strategy == Some(strategy)

@@ -14,10 +14,9 @@
 //!    stack, and unpacked from the buffer while they are in the L1 cache. For short runs, most of the time is
 //!    overhead per run, which is lower in the plans' kernels than in a walk along two programs.
 
-use super::Side;
 use crate::analysis::cursor::Cursor;
 use crate::exec::stats::{self, Executor};
-use crate::exec::{pack_part, unpack_part};
+use crate::exec::{Elements, pack_part, unpack_part};
 use crate::ir::{Op, Program};
 use crate::plan::Plan;
 use std::mem::MaybeUninit;
@@ -46,7 +45,7 @@ const SHORT: u64 = 2 << 10;
 /// # Safety
 ///
 /// The conditions of [`copy_raw`](super::copy_raw) hold; the `origin` of each side is 0.
-pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, range: Range<u64>) {
+pub(super) unsafe fn copy(src: &Elements<&Plan>, dst: &Elements<&Plan>, range: Range<u64>) {
     // SAFETY: the caller guarantees the conditions of `copy_raw` for the range; `copy_shifted` has the
     // same conditions for the same bytes of both sides if `shift` is 0.
     unsafe { copy_shifted(src, dst, range, 0) };
@@ -59,8 +58,8 @@ pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, ra
 ///
 /// The conditions of [`copy_apart_raw`](super::copy_apart_raw) hold; the `origin` of each side is 0.
 pub(super) unsafe fn copy_shifted(
-    src: &Side<'_, *const u8>,
-    dst: &Side<'_, *mut u8>,
+    src: &Elements<&Plan>,
+    dst: &Elements<&Plan>,
     range: Range<u64>,
     shift: u64,
 ) {
@@ -125,8 +124,8 @@ fn typical_run(program: &Program) -> u64 {
 /// - `from` is at the byte of the source that belongs to the byte of the destination at which `to` is.
 /// - The conditions of [`copy_shifted`] hold for the bytes from there to `end`.
 unsafe fn straight(
-    src: &Side<'_, *const u8>,
-    dst: &Side<'_, *mut u8>,
+    src: &Elements<&Plan>,
+    dst: &Elements<&Plan>,
     from: &mut Cursor<'_>,
     to: &mut Cursor<'_>,
     end: u64,
@@ -138,14 +137,14 @@ unsafe fn straight(
         if left == 0 {
             return position;
         }
-        let read = src.memory.wrapping_offset(a.offset as isize);
-        let write = dst.memory.wrapping_offset(b.offset as isize);
+        let read = src.origin.wrapping_offset(a.offset as isize);
+        let write = dst.origin.wrapping_offset(b.offset as isize);
         let (long_a, long_b) = (from.whole_run() >= LONG, to.whole_run() >= LONG);
         if long_a && long_b {
             let bytes = a.bytes.min(b.bytes).min(left);
             // SAFETY: `bytes` is at most the rest of the current run of each side, and at most the
             // rest of the range.
-            unsafe { interpreter::copy::<true>(read.cast_mut(), write, bytes as usize) };
+            unsafe { interpreter::copy::<true>(read, write, bytes as usize) };
             stats::add(Executor::Fused, bytes);
             from.advance(bytes);
             to.advance(bytes);
@@ -154,7 +153,7 @@ unsafe fn straight(
             // SAFETY: the current run of the source has the next `bytes` bytes of the range, so
             // these are consecutive in memory, beginning at `read`.
             unsafe {
-                unpack_part(dst.plan, dst.count, dst.memory, position..position + bytes, read)
+                unpack_part(dst.plan, dst.count, dst.origin, position..position + bytes, read)
             };
             from.advance(bytes);
             let _ = to.seek(position + bytes);
@@ -163,7 +162,7 @@ unsafe fn straight(
             let first = from.tell();
             // SAFETY: the current run of the destination has the next `bytes` bytes of the range,
             // so these are consecutive in memory, beginning at `write`.
-            unsafe { pack_part(src.plan, src.count, src.memory, first..first + bytes, write) };
+            unsafe { pack_part(src.plan, src.count, src.origin, first..first + bytes, write) };
             to.advance(bytes);
             let _ = from.seek(first + bytes);
         } else {
@@ -211,8 +210,8 @@ struct Lines([MaybeUninit<u8>; BUFFER as usize]);
 /// - The conditions of [`copy_shifted`] hold.
 /// - `chunk` is between 1 and [`BUFFER`].
 unsafe fn buffered(
-    src: &Side<'_, *const u8>,
-    dst: &Side<'_, *mut u8>,
+    src: &Elements<&Plan>,
+    dst: &Elements<&Plan>,
     range: Range<u64>,
     shift: u64,
     chunk: u64,
@@ -231,8 +230,8 @@ unsafe fn buffered(
         // the buffer; `from` is the range of the source bytes that belong to `position..end`. The pack writes
         // all bytes that the unpack reads.
         unsafe {
-            pack_part(src.plan, src.count, src.memory, from, buffer);
-            unpack_part(dst.plan, dst.count, dst.memory, position..end, buffer);
+            pack_part(src.plan, src.count, src.origin, from, buffer);
+            unpack_part(dst.plan, dst.count, dst.origin, position..end, buffer);
         }
         position = end;
     }

@@ -7,9 +7,10 @@
 use super::{FileView, past};
 use crate::analysis::cursor::Cursor;
 use crate::error::Result;
-use crate::exec::{pack_raw, unpack_raw};
+use crate::exec::{Elements, pack_raw, unpack_raw};
 use crate::external32::{External32, pack_external_raw, unpack_external_raw};
-use crate::transfer::{Side, copy_apart_raw};
+use crate::plan::Plan;
+use crate::transfer::copy_apart_raw;
 use std::mem::MaybeUninit;
 
 /// Size of the buffer in bytes: half of a typical L1 cache.
@@ -30,21 +31,21 @@ impl FileView {
     ///
     /// # Safety
     ///
-    /// - `at + bytes` is at most the result of [`Plan::packed_bytes`](crate::Plan::packed_bytes) for the
+    /// - `at + bytes` is at most the result of [`Plan::packed_bytes`] for the
     ///   count of `memory`. These bytes of its type map are valid for reads.
     /// - Relative to `file`, the pieces of the view that hold the view bytes are valid for writes (and
     ///   for reads under `Settings::verify`).
     /// - No byte is both read and written.
     pub unsafe fn write_raw(
         &self,
-        memory: Side<'_, *const u8>,
+        memory: Elements<&Plan>,
         at: u64,
         file: *mut u8,
         position: u64,
         bytes: u64,
     ) -> Result<()> {
         let count = self.tiles(past(position, bytes)?)?;
-        let file = Side { plan: self.filetype(), count, memory: file, origin: 0 };
+        let file = Elements { origin: file, plan: self.filetype(), count };
         // SAFETY: `tiles` returned a count that holds the view bytes up to `position + bytes`. The
         // caller guarantees that the bytes of both sides are valid and do not overlap.
         unsafe { copy_apart_raw(memory, at, file, position, bytes) };
@@ -61,21 +62,21 @@ impl FileView {
     ///
     /// # Safety
     ///
-    /// - `at + bytes` is at most the result of [`Plan::packed_bytes`](crate::Plan::packed_bytes) for the
+    /// - `at + bytes` is at most the result of [`Plan::packed_bytes`] for the
     ///   count of `memory`. These bytes of its type map are valid for writes (and for reads under
     ///   `Settings::verify`).
     /// - Relative to `file`, the pieces of the view that hold the view bytes are valid for reads.
     /// - No byte is both read and written.
     pub unsafe fn read_raw(
         &self,
-        memory: Side<'_, *mut u8>,
+        memory: Elements<&Plan>,
         at: u64,
         file: *const u8,
         position: u64,
         bytes: u64,
     ) -> Result<()> {
         let count = self.tiles(past(position, bytes)?)?;
-        let file = Side { plan: self.filetype(), count, memory: file, origin: 0 };
+        let file = Elements { origin: file.cast_mut(), plan: self.filetype(), count };
         // SAFETY: `tiles` returned a count that holds the view bytes up to `position + bytes`. The
         // caller guarantees that the bytes of both sides are valid and do not overlap.
         unsafe { copy_apart_raw(file, position, memory, at, bytes) };

@@ -9,7 +9,7 @@ use crate::host::Next;
 use crate::pool::Buffer;
 use crate::say::print;
 use crate::side::Sides;
-use crate::transfer::{Elements, Incoming};
+use crate::transfer::{Data, Incoming};
 use crate::types::HandleMap;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -35,7 +35,7 @@ pub enum Message {
     /// A collective call.
     Collective(Box<Sides>),
     /// A persistent send. Each start packs the elements again.
-    PersistentSend(Box<(Elements, Buffer)>),
+    PersistentSend(Box<(Data, Buffer)>),
     /// A persistent receive.
     PersistentReceive(Box<Incoming>),
     /// A persistent collective call. Each start packs the elements again.

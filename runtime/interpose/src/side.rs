@@ -9,7 +9,7 @@ use crate::entry::has_handlers;
 use crate::host::{Next, has_devices, next};
 use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
-use crate::transfer::{Elements, lost};
+use crate::transfer::{Data, lost};
 use crate::types::choice::Job;
 use crate::types::{Layout, Twin, find, free_twins, is_in_order};
 use std::ffi::{c_int, c_void};
@@ -21,7 +21,7 @@ use typepack_capi_datatype::{abi, raw};
 /// What a segment is in memory.
 enum Piece {
     /// Elements of a type that is not contiguous.
-    Elements(Elements),
+    Elements(Data),
     /// Elements of a type whose packed bytes are those in memory.
     Run(Run),
 }
@@ -232,7 +232,7 @@ impl Side {
             return side;
         };
         let Some(all) = count.checked_mul(blocks.into()) else { return side };
-        let Some(elements) = Elements::checked(address, all, datatype, layout) else { return side };
+        let Some(elements) = Data::checked(address, all, datatype, layout) else { return side };
         side.stage(vec![Segment { piece: Piece::Elements(elements), offset: 0, rank: 0 }], job);
         if let Some(flat) = side.flats.first() {
             side.kind = flat.handle();
@@ -275,7 +275,7 @@ impl Side {
             if count != 0 {
                 let distance = (displacement as i64).checked_mul(extent)?;
                 let at = address.cast::<u8>().wrapping_offset(distance as isize).cast();
-                let elements = Elements::checked(at, count, datatype, layout.clone())?;
+                let elements = Data::checked(at, count, datatype, layout.clone())?;
                 segments.push(Segment { piece: Piece::Elements(elements), offset, rank });
                 offset = offset.checked_add(usize::try_from(count.checked_mul(size)?).ok()?)?;
                 // In elements, which lie one after another in the buffer.
@@ -344,7 +344,7 @@ impl Side {
             }
             let (piece, first, bytes) = match (layout, as_run) {
                 (Some(layout), _) => {
-                    let elements = Elements::checked(at.cast(), count, kind, layout).ok_or(None)?;
+                    let elements = Data::checked(at.cast(), count, kind, layout).ok_or(None)?;
                     let bytes = usize::try_from(elements.packed_bytes()).map_err(|_| None)?;
                     (Piece::Elements(elements), 0, bytes)
                 }
@@ -457,7 +457,7 @@ impl Side {
 
 /// Returns the contiguous types for the segments that have elements; `None` if the host cannot make one.
 fn flats(segments: &[Segment]) -> Option<Vec<Arc<Twin>>> {
-    let mut last: Option<(&Elements, Arc<Twin>)> = None;
+    let mut last: Option<(&Data, Arc<Twin>)> = None;
     let mut flats = Vec::new();
     for segment in segments {
         let Piece::Elements(elements) = &segment.piece else { continue };

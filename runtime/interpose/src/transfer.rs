@@ -12,7 +12,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
-use typepack_engine::{pack_raw, unpack_raw};
+use typepack_engine::{Elements, Plan};
 
 /// The type with which the host carries our buffers.
 pub const PACKED: raw::Datatype = raw::Datatype(abi::PACKED);
@@ -27,8 +27,8 @@ pub const PACKED: raw::Datatype = raw::Datatype(abi::PACKED);
 /// types are packed.
 const MIXED_MAX: u64 = 4 << 10;
 
-/// The elements of a message in the memory of the program.
-pub struct Elements {
+/// The elements of a message in the memory of the program, and how they are packed.
+pub struct Data {
     layout: Arc<Layout>,
     count: u64,
     /// The address of the elements.
@@ -41,9 +41,9 @@ pub struct Elements {
 
 // SAFETY: the program lets the library access the memory at `origin` until the operation completes, from whatever
 // thread it calls.
-unsafe impl Send for Elements {}
+unsafe impl Send for Data {}
 
-impl Elements {
+impl Data {
     /// Reads the arguments of a send or receive. Returns `None` if the host must do the call: if it does this type, and
     /// if an argument is wrong, so that the host raises its own error.
     #[inline(always)]
@@ -68,6 +68,11 @@ impl Elements {
             None => Some(layout.twin(datatype)?),
         };
         Some(Self { layout, count, origin: buffer.cast::<u8>().cast_mut(), bytes, twin })
+    }
+
+    /// Returns the elements, if the layout has kernels.
+    fn elements(&self) -> Option<Elements<&Plan>> {
+        self.layout.plan().map(|plan| Elements::new(self.origin, plan, self.count))
     }
 
     /// Returns whether a receive must go through a packed buffer: the sender may have packed elements that the host
@@ -144,7 +149,7 @@ impl Elements {
     #[must_use]
     pub unsafe fn pack(&self, buffer: &Buffer, offset: usize) -> bool {
         let target = buffer.address().wrapping_add(offset);
-        let Some(plan) = self.layout.plan() else {
+        let Some(elements) = self.elements() else {
             let (elements, packed) = ((self.count, self.origin.cast_const()), (target, self.bytes));
             return self.twin.as_ref().is_some_and(|twin| {
                 // SAFETY: the elements are readable, and `target` has room for `bytes` bytes (`# Safety`).
@@ -154,7 +159,7 @@ impl Elements {
         add(&COUNTS.ours, self.bytes);
         // SAFETY: the elements are readable, and `target` has room for `bytes` bytes (`# Safety`). The buffer is memory
         // of the pool, so it does not overlap the elements.
-        unsafe { pack_raw(plan, self.count, self.origin, 0..self.bytes, target) };
+        unsafe { elements.pack(0..self.bytes, target) };
         true
     }
 
@@ -189,12 +194,12 @@ impl Elements {
     /// - The elements are writable.
     /// - `source` lies in a buffer, and has `bytes` initialised bytes.
     unsafe fn unpack_first(&self, source: *const u8, bytes: u64) {
-        let Some(plan) = self.layout.plan() else { return };
+        let Some(elements) = self.elements() else { return };
         let range = 0..bytes.min(self.bytes);
         add(&COUNTS.ours, range.end);
         // SAFETY: the elements are writable, `source` has the bytes of the range (`# Safety`), and the range is at most
         // that of the elements. The buffer is memory of the pool, so it does not overlap the elements.
-        unsafe { unpack_raw(plan, self.count, self.origin, range, source) };
+        unsafe { elements.unpack(range, source) };
     }
 }
 
@@ -215,7 +220,7 @@ pub unsafe fn outgoing(
     (buffer, count, datatype): (*const c_void, i64, raw::Datatype),
     peer: c_int,
 ) -> Option<Buffer> {
-    let elements = Elements::new(buffer, count, datatype)?;
+    let elements = Data::new(buffer, count, datatype)?;
     if peer == abi::PROC_NULL {
         return None;
     }
@@ -230,7 +235,7 @@ pub unsafe fn outgoing(
 /// - The elements are readable.
 unsafe fn packed(
     next: &'static Next,
-    elements: &Elements,
+    elements: &Data,
     (buffer, count, datatype): (*const c_void, i64, raw::Datatype),
 ) -> Option<Buffer> {
     let decision = elements.decide_send()?;
@@ -257,7 +262,7 @@ unsafe fn packed(
 
 /// A receive into a packed buffer.
 pub struct Incoming {
-    elements: Elements,
+    elements: Data,
     buffer: Buffer,
     decision: Decision,
     /// A type of the host for measurements of its unpacking.
@@ -278,7 +283,7 @@ impl Incoming {
         datatype: raw::Datatype,
         source: c_int,
     ) -> Option<Self> {
-        let elements = Elements::new(buffer, count, datatype)?;
+        let elements = Data::new(buffer, count, datatype)?;
         if source == abi::PROC_NULL {
             return None;
         }
@@ -297,7 +302,7 @@ impl Incoming {
         datatype: raw::Datatype,
         source: c_int,
     ) -> Option<Self> {
-        let elements = Elements::new(buffer, count, datatype)?;
+        let elements = Data::new(buffer, count, datatype)?;
         if source == abi::PROC_NULL || !elements.must_be_packed() {
             return None;
         }
@@ -307,7 +312,7 @@ impl Incoming {
         incoming.whole.then_some(incoming)
     }
 
-    fn prepared(elements: Elements, datatype: raw::Datatype) -> Option<Self> {
+    fn prepared(elements: Data, datatype: raw::Datatype) -> Option<Self> {
         let mut decision = elements.decide(Job::Unpack)?;
         let mut twin = None;
         if decision.way == Way::Host {

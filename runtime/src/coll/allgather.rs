@@ -3,10 +3,10 @@
 
 use super::Collective;
 use super::collective::check_parts;
-use crate::Result;
 use crate::comm::Communicator;
-use crate::schedule::Part;
 use crate::schedule::program::Builder;
+use crate::{Plan, Result};
+use typepack_engine::Elements;
 
 impl Communicator {
     /// Copies `mine` of rank `i` into `parts[i]` of every rank. A rank that passes `None` as `mine` already
@@ -27,7 +27,11 @@ impl Communicator {
     #[doc(alias = "MPI_Allgather")]
     #[doc(hidden)]
     #[doc(alias = "MPI_Allgatherv")]
-    pub unsafe fn allgather_raw(&self, mine: Option<Part<'_>>, parts: &[Part<'_>]) -> Result<()> {
+    pub unsafe fn allgather_raw(
+        &self,
+        mine: Option<Elements<&Plan>>,
+        parts: &[Elements<&Plan>],
+    ) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, `mine` is readable and unchanged
         // (first condition of `# Safety`), `parts` are readable and writable and nobody else accesses them
         // (second condition), and none of these overlap (third condition). `Collective::Allgather` names no
@@ -38,8 +42,8 @@ impl Communicator {
     pub(super) fn allgather_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        mine: Option<&Part<'a>>,
-        parts: &[Part<'a>],
+        mine: Option<&Elements<&'a Plan>>,
+        parts: &[Elements<&'a Plan>],
     ) -> Result<()> {
         check_parts(self, parts)?;
         let (rank, size) = (self.rank(), self.size());

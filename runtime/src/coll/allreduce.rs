@@ -13,10 +13,10 @@ use super::Collective;
 use super::values::greatest;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::sources::{Combine, Core};
-use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
 use crate::schedule::table::{Place, Schedules};
 use crate::{Plan, Result};
+use typepack_engine::Elements;
 
 impl Communicator {
     /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of all
@@ -70,7 +70,7 @@ impl Communicator {
         word: *mut i64,
     ) -> Result<Operation> {
         let (plan, combine) = greatest()?;
-        let recv = Part { origin: word.cast(), plan, count: 1 };
+        let recv = Elements { origin: word.cast(), plan, count: 1 };
         core.with(|schedules: &mut Schedules, engine| {
             let list =
                 |steps: &mut Builder<'_, '_>| self.allreduce_steps(steps, None, &recv, &combine);
@@ -86,11 +86,11 @@ impl Communicator {
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
-        recv: &Part<'a>,
+        recv: &Elements<&'a Plan>,
         combine: &Combine,
     ) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
-        let at = |origin: *mut u8| Part { origin, ..*recv };
+        let at = |origin: *mut u8| Elements { origin, ..*recv };
         let own = send.map_or(*recv, |send| at(send.cast_mut()));
         if own.bytes()? == 0 {
             return Ok(());
@@ -154,7 +154,7 @@ impl Communicator {
 struct Value<'a> {
     /// True while `mine` is still the caller's `send`, which must not be written.
     own: bool,
-    mine: Part<'a>,
+    mine: Elements<&'a Plan>,
     /// The step that computes the value in `mine`, or `None` if `mine` holds the rank's own elements.
     made: Option<StepId>,
     /// A scratch buffer of the same size as the caller's `recv`; `None` until a round needs it. The partner's
@@ -171,12 +171,12 @@ impl<'a> Value<'a> {
         &mut self,
         comm: &Communicator,
         steps: &mut Builder<'_, 'a>,
-        recv: &Part<'a>,
+        recv: &Elements<&'a Plan>,
         partner: usize,
         lower: bool,
         both: bool,
     ) -> Result<()> {
-        let at = |origin: *mut u8| Part { origin, ..*recv };
+        let at = |origin: *mut u8| Elements { origin, ..*recv };
         let partner = comm.peer(partner)?;
         let mut before = self.made;
         let sent = if both { Some(steps.send(&self.mine, partner)?) } else { None };

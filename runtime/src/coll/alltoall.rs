@@ -11,12 +11,12 @@
 
 use super::Collective;
 use super::collective::check_parts;
-use crate::Result;
 use crate::comm::Communicator;
 use crate::commit::bytes;
-use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
 use crate::settings::Settings;
+use crate::{Plan, Result};
+use typepack_engine::Elements;
 
 /// Smallest number of ranks that exchange short parts indirectly. With fewer ranks, the indirect way saves
 /// few messages.
@@ -48,8 +48,8 @@ impl Communicator {
     #[doc(alias = "MPI_Alltoallw")]
     pub unsafe fn alltoall_raw(
         &self,
-        send: Option<&[Part<'_>]>,
-        receive: &[Part<'_>],
+        send: Option<&[Elements<&Plan>]>,
+        receive: &[Elements<&Plan>],
     ) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, `send` is readable and unchanged
         // (first condition of `# Safety`), `receive` is writable, and readable if `send` is `None`, and
@@ -68,12 +68,12 @@ impl Communicator {
         counts: &[usize],
     ) -> Result<()> {
         let plan = bytes()?;
-        let parts = |slice: &mut [T], lengths: &[usize]| -> Vec<Part<'static>> {
+        let parts = |slice: &mut [T], lengths: &[usize]| -> Vec<Elements<&'static Plan>> {
             assert_eq!(lengths.iter().sum::<usize>(), slice.len());
             let mut origin: *mut u8 = slice.as_mut_ptr().cast();
             let part = |&length: &usize| {
                 let bytes = length * size_of::<T>();
-                let part = Part { origin, plan, count: bytes as u64 };
+                let part = Elements { origin, plan, count: bytes as u64 };
                 origin = origin.wrapping_add(bytes);
                 part
             };
@@ -91,8 +91,8 @@ impl Communicator {
     pub(super) fn alltoall_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        send: Option<&[Part<'a>]>,
-        receive: &[Part<'a>],
+        send: Option<&[Elements<&'a Plan>]>,
+        receive: &[Elements<&'a Plan>],
     ) -> Result<()> {
         check_parts(self, receive)?;
         let Some(send) = send else { return self.alltoall_in_place_steps(steps, receive) };
@@ -116,7 +116,7 @@ impl Communicator {
     fn alltoall_in_place_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        parts: &[Part<'a>],
+        parts: &[Elements<&'a Plan>],
     ) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
         let (byte, checked) = (bytes()?, Settings::get()?.check_types);
@@ -124,7 +124,7 @@ impl Communicator {
         let mut packed = Vec::with_capacity(size);
         for other in others() {
             let count = parts[other].bytes()?;
-            let copy = Part { origin: steps.scratch(byte, count)?, plan: byte, count };
+            let copy = Elements { origin: steps.scratch(byte, count)?, plan: byte, count };
             packed.push((copy, steps.pack(&parts[other], &copy, rank)?));
         }
         for (other, (copy, made)) in others().zip(&packed) {
@@ -140,8 +140,8 @@ impl Communicator {
     pub(super) fn alltoall_equal_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        send: Option<&[Part<'a>]>,
-        receive: &[Part<'a>],
+        send: Option<&[Elements<&'a Plan>]>,
+        receive: &[Elements<&'a Plan>],
     ) -> Result<()> {
         check_parts(self, receive)?;
         let size = receive[self.rank()].bytes()?;
@@ -167,11 +167,11 @@ impl Communicator {
     fn alltoall_indirect_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        (send, receive): (Option<&[Part<'a>]>, &[Part<'a>]),
+        (send, receive): (Option<&[Elements<&'a Plan>]>, &[Elements<&'a Plan>]),
         size: u64,
     ) -> Result<()> {
         let (rank, ranks, byte) = (self.rank(), self.size(), bytes()?);
-        let at = |base: *mut u8, entry: usize, entries: usize| Part {
+        let at = |base: *mut u8, entry: usize, entries: usize| Elements {
             origin: base.wrapping_add(entry * size as usize),
             plan: byte,
             count: entries as u64 * size,

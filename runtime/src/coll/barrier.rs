@@ -5,8 +5,8 @@ use super::Collective;
 use crate::Result;
 use crate::comm::Communicator;
 use crate::commit::bytes;
-use crate::schedule::Part;
 use crate::schedule::program::Builder;
+use typepack_engine::Elements;
 
 impl Communicator {
     /// Waits until every rank has called `barrier`. Collective.
@@ -22,7 +22,7 @@ impl Communicator {
     #[inline]
     pub(super) fn barrier_steps(&self, steps: &mut Builder<'_, '_>) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
-        let nothing = Part { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 };
+        let nothing = Elements { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 };
         let (mut distance, mut before) = (1, None);
         while distance < size {
             let (to, from) = ((rank + distance) % size, (rank + size - distance) % size);

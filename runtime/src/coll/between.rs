@@ -15,9 +15,9 @@ use super::reduce_scatter::blocks;
 use crate::comm::Communicator;
 use crate::commit::bytes;
 use crate::endpoint::sources::Combine;
-use crate::schedule::Part;
 use crate::schedule::program::{Builder, Peer, StepId};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
+use typepack_engine::Elements;
 
 /// The role of this process in a call with a root.
 enum Role {
@@ -38,7 +38,7 @@ impl Communicator {
     ) -> Result<()> {
         match *call {
             Collective::Barrier => {
-                let nothing = Part { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 };
+                let nothing = Elements { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 };
                 let local = self.local_side("comm")?;
                 let parts = vec![nothing; local.size()];
                 let arrived = local.gather_steps(steps, Some(&nothing), &parts, 0)?;
@@ -78,7 +78,7 @@ impl Communicator {
                 self.send_all(steps, given(send)?)
             }
             Collective::Reduce { send, recv, plan, count, combine, root } => {
-                let recv = Part { origin: recv, plan, count };
+                let recv = Elements { origin: recv, plan, count };
                 match self.role(root)? {
                     Role::Root => steps.receive(&recv, self.peer(0)?).map(|_| ()),
                     Role::Idle => Ok(()),
@@ -93,13 +93,13 @@ impl Communicator {
                 }
             }
             Collective::Allreduce { send, recv, plan, count, combine } => {
-                let recv = Part { origin: recv, plan, count };
+                let recv = Elements { origin: recv, plan, count };
                 let (sum, made) = self.local_reduction(steps, send, &recv, combine)?;
                 let came = self.leaders_steps(steps, &sum, &recv, made.as_slice())?;
                 self.local_side("comm")?.broadcast_steps(steps, &recv, 0, &came)
             }
             Collective::ReduceScatter { send, recv, plan, counts, combine } => {
-                let recv = Part { origin: recv, plan, count: 0 };
+                let recv = Elements { origin: recv, plan, count: 0 };
                 self.reduce_scatter_between(steps, send, &recv, counts, combine)
             }
             Collective::Scan { .. } | Collective::Exscan { .. } | Collective::Neighbors { .. } => {
@@ -115,7 +115,7 @@ impl Communicator {
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
-        recv: &Part<'a>,
+        recv: &Elements<&'a Plan>,
         counts: &[u64],
         combine: &Combine,
     ) -> Result<()> {
@@ -132,19 +132,19 @@ impl Communicator {
         let all = all.ok_or_else(|| {
             Error::new(ErrorKind::Count, "counts", "the sum of the counts does not fit in 64 bits")
         })?;
-        let whole = Part { count: all, ..*recv };
+        let whole = Elements { count: all, ..*recv };
         whole.bytes()?;
         let (sum, made) = self.local_reduction(steps, send, &whole, combine)?;
         if rank != 0 {
-            let own = Part { count: counts[rank], ..*recv };
+            let own = Elements { count: counts[rank], ..*recv };
             steps.receive(&own, local.peer(0)?)?;
             return Ok(());
         }
-        let theirs = Part { origin: steps.scratch(recv.plan, all)?, ..whole };
+        let theirs = Elements { origin: steps.scratch(recv.plan, all)?, ..whole };
         let came = self.leaders_steps(steps, &sum, &theirs, made.as_slice())?;
         for (to, part) in blocks(&theirs, counts).enumerate() {
             let step = match to {
-                0 => steps.copy(&part, &Part { count: part.count, ..*recv }, rank)?,
+                0 => steps.copy(&part, &Elements { count: part.count, ..*recv }, rank)?,
                 to => steps.send(&part, local.peer(to)?)?,
             };
             came.iter().for_each(|came| steps.after(step, *came));
@@ -164,7 +164,11 @@ impl Communicator {
     }
 
     /// Adds one receive from each rank of the remote group.
-    fn receive_all<'a>(&self, steps: &mut Builder<'_, 'a>, parts: &[Part<'a>]) -> Result<()> {
+    fn receive_all<'a>(
+        &self,
+        steps: &mut Builder<'_, 'a>,
+        parts: &[Elements<&'a Plan>],
+    ) -> Result<()> {
         check_parts(self, parts)?;
         for rank in self.in_turn() {
             steps.receive(&parts[rank], self.peer(rank)?)?;
@@ -173,7 +177,11 @@ impl Communicator {
     }
 
     /// Adds one send to each rank of the remote group.
-    fn send_all<'a>(&self, steps: &mut Builder<'_, 'a>, parts: &[Part<'a>]) -> Result<()> {
+    fn send_all<'a>(
+        &self,
+        steps: &mut Builder<'_, 'a>,
+        parts: &[Elements<&'a Plan>],
+    ) -> Result<()> {
         check_parts(self, parts)?;
         for rank in self.in_turn() {
             steps.send(&parts[rank], self.peer(rank)?)?;
@@ -195,16 +203,16 @@ impl Communicator {
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
-        like: &Part<'a>,
+        like: &Elements<&'a Plan>,
         combine: &Combine,
-    ) -> Result<(Part<'a>, Option<StepId>)> {
+    ) -> Result<(Elements<&'a Plan>, Option<StepId>)> {
         let send = given(send)?;
         let local = self.local_side("comm")?;
         let origin = match local.rank() {
             0 => steps.scratch(like.plan, like.count)?,
             _ => std::ptr::null_mut(),
         };
-        let sum = Part { origin, ..*like };
+        let sum = Elements { origin, ..*like };
         let made = local.reduce_steps(steps, Some(send), &sum, combine, 0)?;
         Ok((sum, made))
     }
@@ -215,8 +223,8 @@ impl Communicator {
     pub(super) fn leaders_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        mine: &Part<'a>,
-        theirs: &Part<'a>,
+        mine: &Elements<&'a Plan>,
+        theirs: &Elements<&'a Plan>,
         before: &[StepId],
     ) -> Result<Vec<StepId>> {
         let mut all = before.to_vec();

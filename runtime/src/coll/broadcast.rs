@@ -2,10 +2,10 @@
 
 use super::{Collective, Root};
 use crate::comm::{Communicator, writable};
-use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
+use typepack_engine::Elements;
 
 impl Communicator {
     /// Copies `count` elements of `plan`'s type from `root`'s buffer into the buffers of all ranks. The
@@ -22,11 +22,11 @@ impl Communicator {
         count: u64,
         root: impl Into<Root>,
     ) -> Result<()> {
-        let layout = writable(buf, 0, plan, count, "buf");
-        let layout = layout.inspect_err(|_| self.skip_collective())?;
+        let part = writable(buf, 0, plan, count, "buf");
+        let part = part.inspect_err(|_| self.skip_collective())?;
         // SAFETY: `buf` holds the `count` elements (`writable` has checked this), and is mutably borrowed
         // until the call returns.
-        unsafe { self.broadcast_raw(Part { origin: layout.origin, plan, count }, root) }
+        unsafe { self.broadcast_raw(part, root) }
     }
 
     /// Broadcasts like [`broadcast_elements`](Self::broadcast_elements), but the elements may lie anywhere in memory.
@@ -42,7 +42,7 @@ impl Communicator {
     /// rank has died, and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Bcast")]
     #[doc(hidden)]
-    pub unsafe fn broadcast_raw(&self, part: Part<'_>, root: impl Into<Root>) -> Result<()> {
+    pub unsafe fn broadcast_raw(&self, part: Elements<&Plan>, root: impl Into<Root>) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, the elements of `part` are readable
         // at the root and writable at the other ranks, and that nobody else accesses them (condition of
         // `# Safety`). `Collective::Broadcast` names no other memory and no operation.
@@ -55,7 +55,7 @@ impl Communicator {
     pub(super) fn broadcast_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        part: &Part<'a>,
+        part: &Elements<&'a Plan>,
         root: usize,
         before: &[StepId],
     ) -> Result<()> {

@@ -2,9 +2,9 @@
 //! waits for the last step that wrote it, and a step that writes the buffer waits for that step and for all steps that
 //! have read the buffer since.
 
-use crate::Result;
-use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
+use crate::{Plan, Result};
+use typepack_engine::Elements;
 
 /// Maximum number of steps that may read a buffer between two writes. A reduction has at most two such steps per
 /// round, and at most 4096 ranks, so at most 12 rounds.
@@ -14,7 +14,7 @@ const READERS: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffer<'a> {
     /// The elements.
-    pub part: Part<'a>,
+    pub part: Elements<&'a Plan>,
     /// Index of this buffer's first element in the whole reduction.
     pub first: u64,
     /// The last listed step that writes the buffer; `None` if no step writes it.
@@ -26,7 +26,7 @@ pub(super) struct Buffer<'a> {
 
 impl<'a> Buffer<'a> {
     /// Returns a buffer that no step has used.
-    pub fn new(part: Part<'a>) -> Self {
+    pub fn new(part: Elements<&'a Plan>) -> Self {
         Self { part, first: 0, writer: None, readers: [None; READERS], count: 0 }
     }
 
@@ -34,9 +34,9 @@ impl<'a> Buffer<'a> {
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
-    pub fn scratch(steps: &mut Builder<'_, 'a>, part: &Part<'a>) -> Result<Self> {
+    pub fn scratch(steps: &mut Builder<'_, 'a>, part: &Elements<&'a Plan>) -> Result<Self> {
         let origin = steps.scratch(part.plan, part.count)?;
-        Ok(Self::new(Part { origin, ..*part }))
+        Ok(Self::new(Elements { origin, ..*part }))
     }
 
     /// Returns the last listed step that writes the buffer; `None` if no step writes it.

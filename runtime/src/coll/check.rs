@@ -20,15 +20,15 @@ use super::neighbors::check_parts;
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
 use crate::endpoint::sources::Combine;
+use crate::schedule::calls;
 use crate::schedule::program::Builder;
 use crate::schedule::table::Place;
-use crate::schedule::{Part, calls};
 use crate::settings::Settings;
 use crate::topo::Neighbors;
 use crate::{Error, ErrorKind, Operator, Plan, Result};
 use std::cell::Cell;
-use typepack_engine::Named;
 use typepack_engine::signature::{Basic, Sameness};
+use typepack_engine::{Elements, Named};
 
 /// The names of the calls. The first word of a [`Description`] is an index into this list.
 const CALLS: [&str; 13] = [
@@ -102,8 +102,8 @@ impl Traffic {
     /// Returns `ErrorKind::Argument` if there is not one part for each neighbour.
     fn of_neighbors(
         neighbors: &Neighbors,
-        send: &[Part<'_>],
-        receive: &[Part<'_>],
+        send: &[Elements<&Plan>],
+        receive: &[Elements<&Plan>],
     ) -> Result<Self> {
         let (sources, destinations) = (neighbors.sources(), neighbors.destinations());
         check_parts("send", send, destinations)?;
@@ -171,7 +171,7 @@ fn data(plan: &Plan, count: u64) -> Result<Data> {
     Ok([bytes, hash, u64::from(first.basic.token()) | several])
 }
 
-fn of_part(part: &Part<'_>) -> Result<Data> {
+fn of_part(part: &Elements<&Plan>) -> Result<Data> {
     data(part.plan, part.count)
 }
 
@@ -378,7 +378,7 @@ fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<Traffic>
     }
     let (size, rank) = (comm.size(), comm.rank());
     let (mut sent, mut expected) = (vec![NO_DATA; size], vec![NO_DATA; size]);
-    let each = |list: &mut [Data], parts: &[Part<'_>]| -> Result<()> {
+    let each = |list: &mut [Data], parts: &[Elements<&Plan>]| -> Result<()> {
         for (data, part) in list.iter_mut().zip(parts) {
             *data = of_part(part)?;
         }
@@ -614,7 +614,7 @@ impl Communicator {
             }
             heard.0.copy_from_nonoverlapping(first.as_ptr(), first.len());
         }
-        let one = |block: &Scratch<Data>, at: usize| Part {
+        let one = |block: &Scratch<Data>, at: usize| Elements {
             origin: block.0.wrapping_add(at).cast(),
             plan,
             count: length,

@@ -8,13 +8,13 @@
 use super::cells;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::sources::Combine;
-use crate::schedule::Part;
 use crate::schedule::calls::{self, Kept};
-use crate::schedule::part::COMPARE;
 use crate::schedule::program::{Builder, Peer};
+use crate::schedule::sizes::COMPARE;
 use crate::schedule::table::Place;
 use crate::topo::Neighbors;
 use crate::{Error, ErrorKind, Plan, Result};
+use typepack_engine::Elements;
 
 /// The root of a collective call. In an intracommunicator, all ranks pass the same [`Root::Rank`]. In an
 /// intercommunicator, data moves between the root in one group and all ranks of the other group.
@@ -53,7 +53,7 @@ pub enum Collective<'a> {
     Broadcast {
         /// This rank's part: read at the root, written at the other ranks. The layouts of different
         /// ranks may differ; their packed sizes must be equal.
-        part: Part<'a>,
+        part: Elements<&'a Plan>,
         /// The rank whose elements are copied.
         root: Root,
     },
@@ -63,9 +63,9 @@ pub enum Collective<'a> {
     Gather {
         /// This rank's elements (read). The root may pass `None` if its elements are already in its entry of
         /// `parts`.
-        mine: Option<Part<'a>>,
+        mine: Option<Elements<&'a Plan>>,
         /// At the root: one part for every rank (written).
-        parts: &'a [Part<'a>],
+        parts: &'a [Elements<&'a Plan>],
         /// The rank that gets the elements.
         root: Root,
     },
@@ -74,10 +74,10 @@ pub enum Collective<'a> {
     #[doc(alias = "MPI_Scatterv")]
     Scatter {
         /// At the root: one part for every rank (read).
-        parts: &'a [Part<'a>],
+        parts: &'a [Elements<&'a Plan>],
         /// The part that gets this rank's elements (written). The root may pass `None` if its elements may
         /// stay in its entry of `parts`.
-        mine: Option<Part<'a>>,
+        mine: Option<Elements<&'a Plan>>,
         /// The rank whose parts are copied.
         root: Root,
     },
@@ -86,9 +86,9 @@ pub enum Collective<'a> {
     #[doc(alias = "MPI_Allgatherv")]
     Allgather {
         /// This rank's elements (read). `None` means that they are already in this rank's entry of `parts`.
-        mine: Option<Part<'a>>,
+        mine: Option<Elements<&'a Plan>>,
         /// One part for every rank (written and read).
-        parts: &'a [Part<'a>],
+        parts: &'a [Elements<&'a Plan>],
     },
     /// Copies `send[j]` of rank `i` into `receive[i]` of rank `j`.
     #[doc(alias = "MPI_Alltoallv")]
@@ -96,9 +96,9 @@ pub enum Collective<'a> {
     Alltoall {
         /// One part for every rank (read). `None` means that the ranks exchange the parts of `receive` in
         /// place.
-        send: Option<&'a [Part<'a>]>,
+        send: Option<&'a [Elements<&'a Plan>]>,
         /// One part for every rank (written, and also read if `send` is `None`).
-        receive: &'a [Part<'a>],
+        receive: &'a [Elements<&'a Plan>],
     },
     /// The same as [`Collective::Alltoall`], with one more condition: all parts of all ranks have the same
     /// packed size. Because every rank knows the size of every message, short parts can travel together.
@@ -106,9 +106,9 @@ pub enum Collective<'a> {
     AlltoallEqual {
         /// One part for every rank (read). `None` means that the ranks exchange the parts of `receive` in
         /// place.
-        send: Option<&'a [Part<'a>]>,
+        send: Option<&'a [Elements<&'a Plan>]>,
         /// One part for every rank (written, and also read if `send` is `None`).
-        receive: &'a [Part<'a>],
+        receive: &'a [Elements<&'a Plan>],
     },
     /// Exchanges data between neighbours: sends `send[j]` to destination `j`, and receives from source `i`
     /// into `receive[i]`. Nothing is sent to a neighbour that does not exist, and nothing is written to its
@@ -123,9 +123,9 @@ pub enum Collective<'a> {
         /// This rank's neighbours; usually those of the communicator's topology.
         neighbors: &'a Neighbors,
         /// One part for each destination (read). Several entries may be the same part.
-        send: &'a [Part<'a>],
+        send: &'a [Elements<&'a Plan>],
         /// One part for each source (written).
-        receive: &'a [Part<'a>],
+        receive: &'a [Elements<&'a Plan>],
     },
     /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of the
     /// root.
@@ -471,7 +471,7 @@ impl Communicator {
             }
             Collective::Reduce { send, recv, plan, count, combine, root } => {
                 let root = self.root(root)?;
-                let recv = Part { origin: recv, plan, count };
+                let recv = Elements { origin: recv, plan, count };
                 // A rank other than the root that passes `None` gets its error from `reduce_steps`.
                 if self.reduces_in_blocks(&recv)? && (send.is_some() || self.rank() == root) {
                     return self.reduce_in_blocks_steps(steps, send, &recv, combine, Some(root));
@@ -479,19 +479,19 @@ impl Communicator {
                 self.reduce_steps(steps, send, &recv, combine, root).map(|_last| ())
             }
             Collective::Allreduce { send, recv, plan, count, combine } => {
-                let recv = Part { origin: recv, plan, count };
+                let recv = Elements { origin: recv, plan, count };
                 self.allreduce_steps(steps, send, &recv, combine)
             }
             Collective::Scan { send, recv, plan, count, combine } => {
-                let recv = Part { origin: recv, plan, count };
+                let recv = Elements { origin: recv, plan, count };
                 self.scan_steps(steps, send, &recv, combine)
             }
             Collective::Exscan { send, recv, plan, count, combine } => {
-                let recv = Part { origin: recv, plan, count };
+                let recv = Elements { origin: recv, plan, count };
                 self.exscan_steps(steps, send, &recv, combine)
             }
             Collective::ReduceScatter { send, recv, plan, counts, combine } => {
-                let recv = Part { origin: recv, plan, count: 0 };
+                let recv = Elements { origin: recv, plan, count: 0 };
                 self.reduce_scatter_steps(steps, send, &recv, counts, combine)
             }
         }
@@ -522,7 +522,7 @@ fn no_intercommunicator(root: Root) -> Error {
 
 /// Checks that there is one part for each rank of the communicator, or of the remote group of an
 /// intercommunicator.
-pub(super) fn check_parts(comm: &Communicator, parts: &[Part<'_>]) -> Result<()> {
+pub(super) fn check_parts(comm: &Communicator, parts: &[Elements<&Plan>]) -> Result<()> {
     let ranks = comm.peers().size();
     if parts.len() == ranks {
         return Ok(());

@@ -21,13 +21,14 @@ use crate::commit::bytes;
 use crate::endpoint::sources::Combine;
 use crate::error::check_memory;
 use crate::placement::{Placement, Resource};
+use crate::schedule::calls;
 use crate::schedule::program::Builder;
 use crate::schedule::table::Place;
-use crate::schedule::{Part, calls};
 use crate::topo::Topology;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use typepack_engine::Elements;
 
 /// A communicator under construction: the duplicate of another communicator; see [`Communicator::idup`].
 ///
@@ -268,7 +269,7 @@ impl Communicator {
         let (sent, published) = (words(first), words(UNKNOWN));
         let (place, number) = (self.next_place(), Arc::new(Number { sent, published }));
         let at = |numbers: &[AtomicU64; 2]| numbers.as_ptr().cast::<u8>().cast_mut();
-        let part = Part { origin: at(&number.sent), plan: bytes()?, count: 16 };
+        let part = Elements { origin: at(&number.sent), plan: bytes()?, count: 16 };
         // SAFETY: the words `sent` and `published` live in the result, which detaches the operation before it
         // drops the words. Only the schedule accesses `sent`. Only `publish` writes `published`, by an atomic
         // store.
@@ -410,7 +411,7 @@ impl Communicator {
         let members: Vec<usize> = members.collect::<Result<Option<Vec<_>>>>()?.unwrap_or_default();
         let Some((&leader, others)) = members.split_first() else { return Ok(None) };
         let mut number = [self.endpoint().new_context()];
-        let part = Part { origin: number.as_mut_ptr().cast(), plan: bytes()?, count: 8 };
+        let part = Elements { origin: number.as_mut_ptr().cast(), plan: bytes()?, count: 8 };
         let build = |steps: &mut Builder<'_, '_>| -> Result<()> {
             if leader == self.rank() {
                 for &rank in others {
@@ -513,13 +514,13 @@ pub(super) fn exchange_steps(
     (ours, theirs): (usize, usize),
 ) -> Result<()> {
     let plan = bytes()?;
-    let part = |first: usize, ranks: usize| Part {
+    let part = |first: usize, ranks: usize| Elements {
         origin: all.wrapping_add(length * first),
         plan,
         count: (length * ranks) as u64,
     };
-    let parts: Vec<Part<'_>> = (0..ours).map(|rank| part(rank, 1)).collect();
-    let own = Part { origin: mine, plan, count: length as u64 };
+    let parts: Vec<Elements<&Plan>> = (0..ours).map(|rank| part(rank, 1)).collect();
+    let own = Elements { origin: mine, plan, count: length as u64 };
     let local = if comm.is_inter() { comm.local_side("comm")? } else { comm };
     let mut before = local.gather_steps(steps, Some(&own), &parts, 0)?;
     if comm.is_inter() {

@@ -6,9 +6,9 @@
 use super::collective::check_parts;
 use super::{Collective, Root};
 use crate::comm::Communicator;
-use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
+use typepack_engine::Elements;
 
 impl Communicator {
     /// Copies `mine` of rank `i` into `parts[i]` of `root`. The root may pass `None` as `mine` if its own
@@ -33,8 +33,8 @@ impl Communicator {
     #[doc(alias = "MPI_Gatherv")]
     pub unsafe fn gather_raw(
         &self,
-        mine: Option<Part<'_>>,
-        parts: &[Part<'_>],
+        mine: Option<Elements<&Plan>>,
+        parts: &[Elements<&Plan>],
         root: impl Into<Root>,
     ) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, `mine` is readable and unchanged
@@ -60,8 +60,8 @@ impl Communicator {
     #[doc(alias = "MPI_Scatterv")]
     pub unsafe fn scatter_raw(
         &self,
-        parts: &[Part<'_>],
-        mine: Option<Part<'_>>,
+        parts: &[Elements<&Plan>],
+        mine: Option<Elements<&Plan>>,
         root: impl Into<Root>,
     ) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, `parts` at the root are readable and
@@ -76,8 +76,8 @@ impl Communicator {
     pub(super) fn gather_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        mine: Option<&Part<'a>>,
-        parts: &[Part<'a>],
+        mine: Option<&Elements<&'a Plan>>,
+        parts: &[Elements<&'a Plan>],
         root: usize,
     ) -> Result<Vec<StepId>> {
         let (rank, mut brought) = (self.rank(), Vec::new());
@@ -99,8 +99,8 @@ impl Communicator {
     pub(super) fn scatter_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        parts: &[Part<'a>],
-        mine: Option<&Part<'a>>,
+        parts: &[Elements<&'a Plan>],
+        mine: Option<&Elements<&'a Plan>>,
         root: usize,
     ) -> Result<()> {
         let rank = self.rank();

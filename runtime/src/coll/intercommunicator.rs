@@ -14,12 +14,12 @@ use crate::comm::{Communicator, Group, check_tag};
 use crate::commit::bytes;
 use crate::endpoint::progress::Endpoint;
 use crate::error::check_memory;
-use crate::schedule::Part;
 use crate::schedule::calls;
 use crate::schedule::program::Builder;
 use crate::schedule::table::Place;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 /// What a leader tells the ranks of its group: how many members the remote group has, and the numbers that the two
 /// leaders have taken.
@@ -174,7 +174,7 @@ impl Communicator {
         theirs: &mut [T],
     ) -> Result<()> {
         let byte = bytes()?;
-        let part = |origin: *mut u8, len: usize| Part { origin, plan: byte, count: len as u64 };
+        let part = |origin: *mut u8, len: usize| Elements { origin, plan: byte, count: len as u64 };
         let mine = part(mine.as_ptr().cast::<u8>().cast_mut(), size_of_val(mine));
         let theirs = part(theirs.as_mut_ptr().cast(), size_of_val(theirs));
         let build = |steps: &mut Builder<'_, '_>| -> Result<()> {
@@ -262,7 +262,7 @@ impl Communicator {
     /// group. Other ranks may pass any number. In an intracommunicator, only the first one has a meaning.
     pub(super) fn exchange_numbers(&self, mine: u64) -> Result<[u64; 2]> {
         let mut numbers = [mine, UNKNOWN];
-        let part = Part { origin: numbers.as_mut_ptr().cast(), plan: bytes()?, count: 16 };
+        let part = Elements { origin: numbers.as_mut_ptr().cast(), plan: bytes()?, count: 16 };
         let place = self.next_place();
         // SAFETY: `part` describes the 16 bytes of the local variable `numbers`. No other code accesses
         // `numbers` before the call returns.
@@ -281,12 +281,13 @@ impl Communicator {
     pub(super) fn numbers_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        both: &Part<'a>,
+        both: &Elements<&'a Plan>,
     ) -> Result<()> {
         if !self.is_inter() {
             return self.broadcast_steps(steps, both, 0, &[]);
         }
-        let word = |at: usize| Part { origin: both.origin.wrapping_add(8 * at), count: 8, ..*both };
+        let word =
+            |at: usize| Elements { origin: both.origin.wrapping_add(8 * at), count: 8, ..*both };
         let met = self.leaders_steps(steps, &word(0), &word(1), &[])?;
         self.local_side("comm")?.broadcast_steps(steps, both, 0, &met)
     }

@@ -55,7 +55,6 @@ pub(crate) use cells::{MeasuredCalls, learnt, measured, report};
 pub(crate) use values::{Kind as ReductionKind, described};
 
 pub use crate::endpoint::sources::{Combine, Combiner};
-pub use crate::schedule::Part;
 pub use collective::{Collective, Prepared, Root};
 pub use create::Duplicate;
 pub use operator::{Operator, Operator as Op};

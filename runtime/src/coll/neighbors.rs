@@ -8,10 +8,10 @@
 //! Messages between two ranks match in the order in which both ranks list the messages (`topo/neighbors.rs`).
 
 use crate::comm::Communicator;
-use crate::schedule::Part;
 use crate::schedule::program::Builder;
 use crate::topo::Neighbors;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
+use typepack_engine::Elements;
 
 impl Communicator {
     /// Sends `send[j]` to destination `j` of `neighbors`, and receives from source `i` into `receive[i]`.
@@ -19,8 +19,8 @@ impl Communicator {
         &self,
         steps: &mut Builder<'_, 'a>,
         neighbors: &Neighbors,
-        send: &[Part<'a>],
-        receive: &[Part<'a>],
+        send: &[Elements<&'a Plan>],
+        receive: &[Elements<&'a Plan>],
     ) -> Result<()> {
         check_parts("send", send, neighbors.destinations())?;
         check_parts("receive", receive, neighbors.sources())?;
@@ -51,7 +51,7 @@ impl Communicator {
 /// Checks that there is one part for each neighbour.
 pub(super) fn check_parts(
     argument: &'static str,
-    parts: &[Part<'_>],
+    parts: &[Elements<&Plan>],
     neighbors: &[Option<usize>],
 ) -> Result<()> {
     if parts.len() == neighbors.len() {

@@ -6,9 +6,9 @@
 use super::{Collective, Root};
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
-use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
 use crate::{Error, ErrorKind, Plan, Result};
+use typepack_engine::Elements;
 
 impl Communicator {
     /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of
@@ -62,12 +62,12 @@ impl Communicator {
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
-        recv: &Part<'a>,
+        recv: &Elements<&'a Plan>,
         combine: &Combine,
         root: usize,
     ) -> Result<Option<StepId>> {
         let (rank, size) = (self.rank(), self.size());
-        let at = |origin: *mut u8| Part { origin, ..*recv };
+        let at = |origin: *mut u8| Elements { origin, ..*recv };
         let own = match send {
             Some(send) => at(send.cast_mut()),
             None if rank == root => *recv,

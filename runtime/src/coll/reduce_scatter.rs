@@ -14,9 +14,9 @@ use super::Collective;
 use super::buffers::Buffer;
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
-use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
 use crate::{Error, ErrorKind, Plan, Result};
+use typepack_engine::Elements;
 
 /// Blocks whose mean size in bytes is less than this travel through rank 0 if there are more than two ranks. With `n`
 /// ranks, the direct way has `n * (n - 1)` messages, and the way through rank 0 has `2 * (n - 1)`.
@@ -75,7 +75,7 @@ impl Communicator {
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
-        recv: &Part<'a>,
+        recv: &Elements<&'a Plan>,
         counts: &[u64],
         combine: &Combine,
     ) -> Result<()> {
@@ -84,7 +84,7 @@ impl Communicator {
         if all.bytes()? == 0 {
             return Ok(());
         }
-        let block = Part { count: counts[rank], ..*recv };
+        let block = Elements { count: counts[rank], ..*recv };
         if size == 1 {
             if send.is_some() {
                 steps.copy(&all, &block, rank)?;
@@ -101,9 +101,9 @@ impl Communicator {
     pub(super) fn all_blocks<'a>(
         &self,
         send: Option<*const u8>,
-        recv: &Part<'a>,
+        recv: &Elements<&'a Plan>,
         counts: &[u64],
-    ) -> Result<Part<'a>> {
+    ) -> Result<Elements<&'a Plan>> {
         let size = self.size();
         if counts.len() != size {
             let detail = format!(
@@ -118,13 +118,13 @@ impl Communicator {
             Error::new(ErrorKind::Count, "counts", detail)
         })?;
         let origin = send.map_or(recv.origin, <*const u8>::cast_mut);
-        Ok(Part { origin, count: total, ..*recv })
+        Ok(Elements { origin, count: total, ..*recv })
     }
 
     /// Returns whether the elements of a reduce-scatter are combined in the order of a reduce to rank 0, because they
     /// go that way by messages. `all` has the elements of all blocks. All ranks give the same answer.
     #[inline]
-    pub(super) fn scatters_from_first(&self, all: &Part<'_>) -> Result<bool> {
+    pub(super) fn scatters_from_first(&self, all: &Elements<&Plan>) -> Result<bool> {
         let size = self.size();
         Ok(size > 2 && all.bytes()? / (size as u64) < SHORT)
     }
@@ -133,8 +133,8 @@ impl Communicator {
     fn reduce_then_scatter_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        all: &Part<'a>,
-        block: &Part<'a>,
+        all: &Elements<&'a Plan>,
+        block: &Elements<&'a Plan>,
         counts: &[u64],
         combine: &Combine,
     ) -> Result<()> {
@@ -150,7 +150,7 @@ impl Communicator {
             }
             return Ok(());
         }
-        let reduced = Part { origin: steps.scratch(all.plan, all.count)?, ..*all };
+        let reduced = Elements { origin: steps.scratch(all.plan, all.count)?, ..*all };
         let made = self.reduce_steps(steps, Some(all.origin), &reduced, combine, 0)?;
         for (to, part) in blocks(&reduced, counts).enumerate() {
             if part.count == 0 {
@@ -171,14 +171,14 @@ impl Communicator {
     fn reduce_directly_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        all: &Part<'a>,
-        block: &Part<'a>,
+        all: &Elements<&'a Plan>,
+        block: &Elements<&'a Plan>,
         counts: &[u64],
         combine: &Combine,
     ) -> Result<()> {
         let rank = self.rank();
         let in_place = all.origin == block.origin;
-        let parts: Vec<Part<'a>> = blocks(all, counts).collect();
+        let parts: Vec<Elements<&'a Plan>> = blocks(all, counts).collect();
         steps.operation(combine);
         let mut reduced = self.reduce_blocks(steps, &parts, (!in_place).then_some(*block))?;
         if in_place && block.count > 0 {
@@ -197,8 +197,8 @@ impl Communicator {
     pub(super) fn reduce_blocks<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
-        parts: &[Part<'a>],
-        target: Option<Part<'a>>,
+        parts: &[Elements<&'a Plan>],
+        target: Option<Elements<&'a Plan>>,
     ) -> Result<Reduced<'a>> {
         let (rank, size) = (self.rank(), self.size());
         let (mut sent, mut received) = (vec![None; size], vec![None; size]);
@@ -253,7 +253,7 @@ impl Communicator {
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
-        recv: &Part<'a>,
+        recv: &Elements<&'a Plan>,
         combine: &Combine,
         root: Option<usize>,
     ) -> Result<()> {
@@ -261,9 +261,9 @@ impl Communicator {
         let counts: Vec<u64> = (0..size as u64)
             .map(|block| recv.count / size as u64 + u64::from(block < recv.count % size as u64))
             .collect();
-        let own = Part { origin: send.map_or(recv.origin, <*const u8>::cast_mut), ..*recv };
-        let parts: Vec<Part<'a>> = blocks(&own, &counts).collect();
-        let targets: Vec<Part<'a>> = blocks(recv, &counts).collect();
+        let own = Elements { origin: send.map_or(recv.origin, <*const u8>::cast_mut), ..*recv };
+        let parts: Vec<Elements<&'a Plan>> = blocks(&own, &counts).collect();
+        let targets: Vec<Elements<&'a Plan>> = blocks(recv, &counts).collect();
         let receives = root.is_none_or(|root| root == rank);
         steps.operation(combine);
         let at_once = (receives && send.is_some()).then_some(targets[rank]);
@@ -300,7 +300,7 @@ impl Communicator {
     /// Returns whether a reduction goes in blocks (see [`reduce_in_blocks_steps`](Self::reduce_in_blocks_steps)).
     /// All ranks give the same answer.
     #[inline]
-    pub(super) fn reduces_in_blocks(&self, all: &Part<'_>) -> Result<bool> {
+    pub(super) fn reduces_in_blocks(&self, all: &Elements<&Plan>) -> Result<bool> {
         let size = self.size() as u64;
         let blocks = (2..=MOST_BLOCKS).contains(&size) && all.count >= size;
         // With at most `MOST_BLOCKS` ranks, the product does not overflow.
@@ -319,10 +319,13 @@ pub(super) struct Reduced<'a> {
 }
 
 /// Returns the blocks of the elements of `all`, one for each rank.
-pub(super) fn blocks<'a>(all: &Part<'a>, counts: &[u64]) -> impl Iterator<Item = Part<'a>> {
+pub(super) fn blocks<'a>(
+    all: &Elements<&'a Plan>,
+    counts: &[u64],
+) -> impl Iterator<Item = Elements<&'a Plan>> {
     let (all, mut first) = (*all, 0u64);
     counts.iter().map(move |&count| {
-        let block = all.elements(first..first + count);
+        let block = all.slice(first..first + count);
         first += count;
         block
     })

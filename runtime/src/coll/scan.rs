@@ -13,9 +13,9 @@ use super::Collective;
 use super::buffers::Buffer;
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
-use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
 use crate::{Plan, Result};
+use typepack_engine::Elements;
 
 /// Minimum number of bytes of a piece.
 const PIECE: u64 = 64 << 10;
@@ -29,7 +29,7 @@ const ROOMS: usize = 2;
 /// Returns the pieces of the elements at `all`. All ranks cut alike. Two ranks make one piece, because no rank passes a
 /// value on while it receives.
 fn pieces(
-    all: &Part<'_>,
+    all: &Elements<&Plan>,
     size: usize,
 ) -> Result<impl Iterator<Item = std::ops::Range<u64>> + use<>> {
     let count = all.count;
@@ -119,7 +119,7 @@ impl Communicator {
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
-        recv: &Part<'a>,
+        recv: &Elements<&'a Plan>,
         combine: &Combine,
     ) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
@@ -131,11 +131,11 @@ impl Communicator {
         let mut rooms: [Option<Buffer<'a>>; ROOMS] = [None; ROOMS];
         for (index, range) in pieces(recv, size)?.enumerate() {
             let first = range.start;
-            let mut result = Buffer::new(recv.elements(range));
+            let mut result = Buffer::new(recv.slice(range));
             result.first = first;
             if let Some(send) = send {
                 let origin = send.wrapping_offset(recv.offset(first)).cast_mut();
-                let mut own = Buffer::new(Part { origin, ..result.part });
+                let mut own = Buffer::new(Elements { origin, ..result.part });
                 result.copy(steps, &mut own, rank)?;
             }
             if rank > 0 {
@@ -165,7 +165,7 @@ impl Communicator {
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
-        recv: &Part<'a>,
+        recv: &Elements<&'a Plan>,
         combine: &Combine,
     ) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
@@ -176,11 +176,11 @@ impl Communicator {
         let (mut received, mut sent) = (Order::default(), Order::default());
         for range in pieces(recv, size)? {
             let first = range.start;
-            let mut result = Buffer::new(recv.elements(range));
+            let mut result = Buffer::new(recv.slice(range));
             let mut own = match send {
                 Some(send) => {
                     let origin = send.wrapping_offset(recv.offset(first)).cast_mut();
-                    Buffer::new(Part { origin, ..result.part })
+                    Buffer::new(Elements { origin, ..result.part })
                 }
                 None => result,
             };
@@ -223,7 +223,7 @@ mod tests {
     fn the_pieces_cover_the_elements() {
         let plan = commit(&Datatype::named(Named::F64)).unwrap();
         for count in [0, 1, 2, 100, 8192, 8193, 50_000, 1 << 20, (1 << 40) + 7] {
-            let all = Part { origin: std::ptr::null_mut(), plan: &plan, count };
+            let all = Elements { origin: std::ptr::null_mut(), plan: &plan, count };
             for size in [2, 3, 100] {
                 let pieces: Vec<_> = pieces(&all, size).unwrap().collect();
                 assert!(pieces.len() as u64 <= if size > 2 { MOST_PIECES } else { 1 });

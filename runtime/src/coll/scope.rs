@@ -8,7 +8,6 @@ use super::values::{self, Kind, Reduction};
 use super::{Collective, Root};
 use crate::comm::{Communicator, Request, Scope, writable};
 use crate::error::check_memory;
-use crate::schedule::Part;
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 
@@ -49,9 +48,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         count: u64,
         root: impl Into<Root>,
     ) -> Result<Request<'scope>> {
-        let layout = writable(buf, 0, plan, count, "buf");
-        let layout = layout.inspect_err(|_| self.comm().skip_started())?;
-        let part = Part { origin: layout.origin, plan, count };
+        let part = writable(buf, 0, plan, count, "buf");
+        let part = part.inspect_err(|_| self.comm().skip_started())?;
         // SAFETY: `buf` holds the `count` elements (`writable` has checked this) and is mutably borrowed for
         // 'env, which outlives the scope; the scope ends after the operation is complete or detached.
         unsafe { self.start_collective(&Collective::Broadcast { part, root: root.into() }) }

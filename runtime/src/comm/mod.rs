@@ -24,12 +24,11 @@ pub use raw::{Cancelled, Matched, Messages, Ongoing, SendMode};
 pub use scope::{Request, Scope};
 
 use crate::error::check_memory;
-use crate::message::payload::{LayoutRef, Posting};
+use crate::message::payload::Posting;
 use crate::message::typecheck::OF_LAYOUT;
 pub use crate::message::{Operation, Source, Status, Tag};
 
 use crate::endpoint::call;
-use crate::endpoint::engine::How;
 use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::message::label::{Label, SPACES, Sender, Slot};
 use crate::schedule::table::{Place, ROUNDS};
@@ -42,7 +41,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use typepack_engine::check_bounds;
+use typepack_engine::{Elements, check_bounds};
 
 /// A group of ranks that can exchange messages. Messages of one communicator never match receives of another
 /// communicator.
@@ -423,7 +422,7 @@ impl Communicator {
     /// - The memory of `layout` is readable and unchanged until the send is complete or detached.
     pub(crate) unsafe fn start_send(
         &self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         dest: usize,
         tag: i32,
         space: Space,
@@ -448,7 +447,7 @@ impl Communicator {
     ///   accesses it.
     pub(crate) unsafe fn start_receive(
         &self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         source: Source,
         tag: Tag,
         space: Space,
@@ -618,8 +617,8 @@ impl Communicator {
     #[inline]
     pub(crate) unsafe fn send_receive(
         &self,
-        (outgoing, dest, send_tag): (&LayoutRef<'_>, usize, i32),
-        (incoming, source, recv_tag): (LayoutRef<'_>, Source, Tag),
+        (outgoing, dest, send_tag): (&Elements<&Plan>, usize, i32),
+        (incoming, source, recv_tag): (Elements<&Plan>, Source, Tag),
     ) -> Result<Status> {
         let source = self.sender(source)?;
         check_receive_tag(recv_tag)?;
@@ -633,7 +632,7 @@ impl Communicator {
         // Safety`). When `send_receive` returns, nobody uses their memory any more. `bytes` is the packed size of the
         // outgoing elements, and `Posting::new` takes the capacity from the plan.
         let status = unsafe {
-            let outgoing = (outgoing, label, dest, How::STANDARD);
+            let outgoing = (outgoing, label, dest, SendMode::Standard);
             self.shared.endpoint.send_receive(outgoing, &posting)?
         };
         self.local(status)
@@ -648,7 +647,7 @@ impl Communicator {
         &self,
         source: Source,
         tag: Tag,
-        room: impl FnOnce(Status) -> LayoutRef<'a>,
+        room: impl FnOnce(Status) -> Elements<&'a Plan>,
     ) -> Result<Status> {
         let source = self.sender(source)?;
         check_receive_tag(tag)?;
@@ -733,10 +732,10 @@ pub(crate) fn readable<'a, T: NoUninit>(
     plan: &'a Plan,
     count: u64,
     argument: &'static str,
-) -> Result<LayoutRef<'a>> {
+) -> Result<Elements<&'a Plan>> {
     check_bounds(plan, count, origin, size_of_val(buf), argument)?;
     let origin = buf.as_ptr().cast::<u8>().cast_mut().wrapping_add(origin);
-    Ok(LayoutRef { origin, plan, count })
+    Ok(Elements { origin, plan, count })
 }
 
 /// Checks that the slice holds `count` elements of `plan`'s type, if displacement 0 of the first element is
@@ -747,8 +746,8 @@ pub(crate) fn writable<'a, T: NoUninit + AnyBitPattern>(
     plan: &'a Plan,
     count: u64,
     argument: &'static str,
-) -> Result<LayoutRef<'a>> {
+) -> Result<Elements<&'a Plan>> {
     check_bounds(plan, count, origin, size_of_val(buf), argument)?;
     let origin = buf.as_mut_ptr().cast::<u8>().wrapping_add(origin);
-    Ok(LayoutRef { origin, plan, count })
+    Ok(Elements { origin, plan, count })
 }

@@ -6,14 +6,16 @@
 use super::peers::{sender_of, slot_of};
 use super::{Communicator, Space};
 pub use crate::endpoint::engine::Cancelled;
-use crate::endpoint::engine::{How, MessageEngine, Taken};
+use crate::endpoint::engine::{MessageEngine, Taken};
 use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::message::envelope::Label;
-use crate::message::payload::{Backing, LayoutRef, Posting};
+use crate::message::payload::Posting;
+pub use crate::message::payload::SendMode;
 use crate::message::typecheck::OF_LAYOUT;
 use crate::message::{Operation, Source, Status, Tag};
 use crate::{Plan, Result};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 /// Starts and completes the messages of this process in one context, that is, in one message space of one
 /// communicator. The calls do not check their arguments.
@@ -27,35 +29,6 @@ pub struct Messages {
     context: u64,
     /// The communicator that the context belongs to.
     _keep: Communicator,
-}
-
-/// The mode of a send that [`Messages`] starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendMode {
-    /// The send is complete as soon as the caller may change the memory.
-    Standard,
-    /// The send is complete only when a receive has matched the message, even if the message is short.
-    #[doc(alias = "MPI_Ssend")]
-    Synchronous,
-    /// The caller may change the memory when the call returns. The library copies data that it cannot send at
-    /// once.
-    Copied,
-    /// Like `Copied`, but the library stores the copy at this address. Until the send is complete, the caller
-    /// provides space for the packed bytes at this address.
-    #[doc(alias = "MPI_Bsend")]
-    Lent(*mut u8),
-}
-
-impl SendMode {
-    #[inline]
-    fn how(self) -> How {
-        let backing = match self {
-            Self::Standard | Self::Synchronous => Backing::Caller,
-            Self::Copied => Backing::Copy,
-            Self::Lent(start) => Backing::Lent(start),
-        };
-        How { synchronous: self == Self::Synchronous, backing }
-    }
 }
 
 /// A message that a matched probe has taken out of the queue. No other receive can get this message.
@@ -88,13 +61,13 @@ impl Messages {
         self.endpoint.rank()
     }
 
-    /// Starts a send of `count` elements to rank `dest` of the world.
+    /// Starts a send of `elements` to rank `dest` of the world.
     ///
     /// # Safety
     ///
-    /// - The elements are readable when the call starts. In the modes `Standard` and `Synchronous` they stay
+    /// - The elements are readable when the call starts. In all modes but `Buffered` they stay
     ///   readable and unchanged until the operation has ended.
-    /// - If the mode is `Lent`, the memory at its address has space for the packed bytes, and nobody else
+    /// - If the mode lends memory, it has space for the packed bytes, and nobody else
     ///   accesses it until the operation has ended.
     /// - `dest` is a rank of the world, and `tag` is not negative.
     ///
@@ -107,15 +80,13 @@ impl Messages {
     pub unsafe fn send(
         &self,
         mode: SendMode,
-        origin: *const u8,
-        plan: &Plan,
-        count: u64,
+        elements: Elements<&Plan>,
         dest: usize,
         tag: i32,
     ) -> Result<Operation> {
-        let status = Status { source: self.rank(), tag, bytes: plan.packed_bytes(count)? };
+        let status = Status { source: self.rank(), tag, bytes: elements.bytes()? };
         // SAFETY: the conditions of `# Safety` are those of `start_send`.
-        let pending = unsafe { self.start_send(mode, origin, plan, count, dest, tag)? };
+        let pending = unsafe { self.start_send(mode, elements, dest, tag)? };
         Ok(pending.map_or(Operation::Done(status), Operation::Pending))
     }
 
@@ -133,18 +104,15 @@ impl Messages {
     pub unsafe fn start_send(
         &self,
         mode: SendMode,
-        origin: *const u8,
-        plan: &Plan,
-        count: u64,
+        elements: Elements<&Plan>,
         dest: usize,
         tag: i32,
     ) -> Result<Option<u64>> {
-        let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
-        let label = self.label(plan.packed_bytes(count)?, tag);
+        let label = self.label(elements.bytes()?, tag);
         // SAFETY: the caller guarantees that the elements, and the memory that `mode` may lend, stay valid as
         // long as `mode` requires, and that `dest` is a rank of the world and `tag` is not negative (the
         // three conditions of `# Safety`). The label has the packed size of the elements.
-        unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), mode.how()) }
+        unsafe { self.endpoint.send_as(&elements, label, slot_of(dest), mode) }
     }
 
     #[inline]
@@ -153,13 +121,13 @@ impl Messages {
     }
 
     /// Sends a message and receives another one, and waits for both. Neither operation waits for the other. Each
-    /// operation is given by its elements, which are `(origin, plan, count)`, its rank and its tag.
+    /// operation is given by its elements, its rank and its tag.
     ///
     /// # Safety
     ///
     /// - Until the call returns, the outgoing elements are readable and unchanged, and the incoming elements are
-    ///   writable and nobody else accesses them. If the two overlap, the mode is `Copied`.
-    /// - If the mode is `Lent`, the memory at its address has space for the packed bytes, and nobody else
+    ///   writable and nobody else accesses them. If the two overlap, the mode is `Buffered`.
+    /// - If the mode lends memory, it has space for the packed bytes, and nobody else
     ///   accesses it until the call returns.
     /// - `dest` is a rank of the world, and `tag` is not negative. `source` is `Source::Any` or a rank of the world.
     ///   The tag of the receive is `Tag::Any` or not negative.
@@ -171,27 +139,30 @@ impl Messages {
     pub unsafe fn send_receive(
         &self,
         mode: SendMode,
-        (origin, plan, count): (*const u8, &Plan, u64),
+        outgoing: Elements<&Plan>,
         (dest, tag): (usize, i32),
-        incoming: (*mut u8, &Plan, u64),
+        incoming: Elements<&Plan>,
         (source, receive_tag): (Source, Tag),
     ) -> Result<Status> {
-        let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
-        let label = self.label(plan.packed_bytes(count)?, tag);
-        let (origin, plan, count) = incoming;
-        let posting = self.posting(LayoutRef { origin, plan, count }, source, receive_tag)?;
-        let outgoing = (&layout, label, slot_of(dest), mode.how());
+        let label = self.label(outgoing.bytes()?, tag);
+        let posting = self.posting(incoming, source, receive_tag)?;
+        let outgoing = (&outgoing, label, slot_of(dest), mode);
         // SAFETY: the caller guarantees the conditions for both operations (the three conditions of `# Safety`).
         // The label has the packed size of the outgoing elements, and `posting` takes the capacity from the plan.
         unsafe { self.endpoint.send_receive(outgoing, &posting) }
     }
 
     #[inline]
-    fn posting<'a>(&self, layout: LayoutRef<'a>, source: Source, tag: Tag) -> Result<Posting<'a>> {
+    fn posting<'a>(
+        &self,
+        layout: Elements<&'a Plan>,
+        source: Source,
+        tag: Tag,
+    ) -> Result<Posting<'a>> {
         Posting::new(layout, self.context, sender_of(source), tag)
     }
 
-    /// Starts a receive of at most `count` elements.
+    /// Starts a receive of at most `elements`.
     ///
     /// # Safety
     ///
@@ -203,22 +174,21 @@ impl Messages {
     /// returns `ErrorKind::Truncated` if the message is longer than the receive, `ErrorKind::Type` if types
     /// are checked and differ, and `ErrorKind::Other` if the sender could not provide the data of the
     /// message.
+    #[inline]
     pub unsafe fn receive(
         &self,
-        origin: *mut u8,
-        plan: &Plan,
-        count: u64,
+        elements: Elements<&Plan>,
         source: Source,
         tag: Tag,
     ) -> Result<Operation> {
-        let posting = self.posting(LayoutRef { origin, plan, count }, source, tag)?;
+        let posting = self.posting(elements, source, tag)?;
         // SAFETY: the caller guarantees that, until the operation has ended, the elements are writable and
         // nobody else accesses them, and that the source is a rank of the world and the tag is valid (both
         // conditions of `# Safety`). `posting` takes the capacity from the plan.
         unsafe { self.endpoint.receive(&posting) }
     }
 
-    /// Receives at most `count` elements and waits for them.
+    /// Receives at most `elements` and waits for them.
     ///
     /// # Safety
     ///
@@ -230,15 +200,14 @@ impl Messages {
     /// `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Type` if types are
     /// checked and differ. Also returns `ErrorKind::Other` if the sender could not provide the data of the
     /// message.
+    #[inline]
     pub unsafe fn receive_now(
         &self,
-        origin: *mut u8,
-        plan: &Plan,
-        count: u64,
+        elements: Elements<&Plan>,
         source: Source,
         tag: Tag,
     ) -> Result<Status> {
-        let posting = self.posting(LayoutRef { origin, plan, count }, source, tag)?;
+        let posting = self.posting(elements, source, tag)?;
         // SAFETY: the caller guarantees that, until this call returns, the elements are writable and nobody
         // else accesses them, and that the source is a rank of the world and the tag is valid (both
         // conditions of `# Safety`). `posting` takes the capacity from the plan.
@@ -255,17 +224,14 @@ impl Messages {
     /// Returns the errors of [`receive`](Self::receive).
     pub unsafe fn receive_matched(
         &self,
-        origin: *mut u8,
-        plan: &Plan,
-        count: u64,
+        elements: Elements<&Plan>,
         message: Matched,
     ) -> Result<Operation> {
-        let layout = LayoutRef { origin, plan, count };
-        let capacity = plan.packed_bytes(count)?;
+        let capacity = elements.bytes()?;
         // SAFETY: the caller guarantees that, until the operation has ended, the elements are writable and
         // nobody else accesses them (the condition of `# Safety`). `capacity` is the packed size of the
         // elements.
-        unsafe { self.endpoint.receive_taken(&layout, capacity, message.0) }
+        unsafe { self.endpoint.receive_taken(&elements, capacity, message.0) }
     }
 
     /// Returns the status of the message that a receive would match now, or `None` if no such message has

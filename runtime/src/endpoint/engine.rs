@@ -33,9 +33,7 @@ use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{
-    Backing, Buffers, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy,
-};
+use crate::message::payload::{Buffers, Kept, Posting, SendMode, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
 use crate::settings::{Forced, UNEXPECTED_MAX};
@@ -51,8 +49,9 @@ use crate::transport::protocol::{Arrival, Matched, Payload, Work};
 use crate::transport::short_choice;
 use crate::transport::stage::Stage;
 use crate::transport::tuning::{Measured, Tuning};
-use crate::{Error, Result};
+use crate::{Error, Plan, Result};
 use std::collections::HashMap;
+use typepack_engine::Elements;
 
 pub use crate::transport::protocol::Traffic;
 pub use detach::Cancelled;
@@ -62,21 +61,6 @@ use typepack_engine::contiguous::{self, Method};
 
 /// Maximum number of envelopes that one turn takes from a ring before it reads the next ring.
 const ENVELOPES_PER_TURN: usize = 32;
-
-/// The mode of a send.
-#[derive(Clone, Copy, Debug)]
-pub struct How {
-    /// True if the send may complete only after a receive has matched the message.
-    pub synchronous: bool,
-    /// The memory that holds the data until the send completes: the caller's memory, a copy that the
-    /// library makes, or a buffer that the program has lent for this purpose.
-    pub backing: Backing,
-}
-
-impl How {
-    /// The mode of a standard send.
-    pub const STANDARD: Self = Self { synchronous: false, backing: Backing::Caller };
-}
 
 /// The message state of one process.
 #[derive(Debug)]
@@ -308,10 +292,10 @@ impl MessageEngine {
     ///
     /// # Safety
     ///
-    /// - The layout's memory is readable. With [`Backing::Caller`] it stays readable and unchanged until
+    /// - The layout's memory is readable. Unless the mode is buffered, it stays readable and unchanged until
     ///   the send is complete or detached.
     /// - `label.bytes` is the packed size of the layout's elements.
-    /// - Memory that the backing lends has room for `label.bytes` bytes, and nobody else uses it until the
+    /// - Memory that the mode lends has room for `label.bytes` bytes, and nobody else uses it until the
     ///   send is complete or detached.
     ///
     /// # Errors
@@ -319,14 +303,14 @@ impl MessageEngine {
     /// protocol.
     pub unsafe fn send(
         &mut self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         dest: Slot,
-        how: How,
+        mode: SendMode,
     ) -> Result<Operation> {
         let (tag, bytes) = (label.tag, label.bytes);
         // SAFETY: the caller guarantees the three conditions of `# Safety`. `start_send` has the same conditions.
-        let pending = unsafe { self.start_send(layout, label, dest, how)? };
+        let pending = unsafe { self.start_send(layout, label, dest, mode)? };
         let status = Status { source: self.fabric.rank(), tag, bytes };
         Ok(pending.map_or(Operation::Done(status), Operation::Pending))
     }
@@ -348,10 +332,10 @@ impl MessageEngine {
     /// Returns the errors of [`MessageEngine::send`].
     pub unsafe fn start_send(
         &mut self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         dest: Slot,
-        how: How,
+        mode: SendMode,
     ) -> Result<Option<u64>> {
         let mut label = label;
         if label.types == OF_LAYOUT {
@@ -366,7 +350,7 @@ impl MessageEngine {
             self.traffic.own += 1;
             // SAFETY: the arguments meet the conditions of `send` (condition of `# Safety`). `send_self` has the same
             // condition.
-            return unsafe { self.send_self(layout, label, how) };
+            return unsafe { self.send_self(layout, label, mode) };
         }
         self.meet(dest.index());
         self.latest = dest.index();
@@ -375,14 +359,13 @@ impl MessageEngine {
         // of `send`, which the arguments meet).
         let send_short =
             |engine: &mut Self| unsafe { engine.send_short(layout, label, dest.index()) };
-        if self.terms.is_eager(label.bytes) && !how.synchronous && send_short(self)? {
+        if self.terms.is_eager(label.bytes) && !mode.is_synchronous() && send_short(self)? {
             return Ok(None);
         }
         self.requests.make_room()?;
         let mut stage = SendStage::Queued;
-        // A copy of the data may find no memory, so with another backing the supply is made before the first part.
-        let backed = matches!(how.backing, Backing::Caller);
-        if !self.terms.is_eager(label.bytes) && !how.synchronous && backed {
+        // A copy of the data may find no memory, so in buffered mode the supply is made before the first part.
+        if !self.terms.is_eager(label.bytes) && !mode.is_synchronous() && mode.uses_the_memory() {
             // SAFETY: the layout's memory is readable, and `label.bytes` is its packed size (first and second
             // condition of `send`, which the arguments meet).
             match unsafe { self.send_parts(layout, label, dest.index())? } {
@@ -393,8 +376,8 @@ impl MessageEngine {
         }
         // SAFETY: the layout is readable, `label.bytes` is its packed size, and lent memory is free (the three
         // conditions of `send`, which the arguments meet). `Supply::new` requires no more.
-        let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
-        let synchronous = how.synchronous;
+        let supply = unsafe { Supply::new(layout, label.bytes, mode)? };
+        let synchronous = mode.is_synchronous();
         let id = self.requests.open(Request::Send(Send {
             dest,
             label,

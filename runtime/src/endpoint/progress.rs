@@ -30,20 +30,21 @@ use self::record::Waits;
 pub use self::record::{Awaited, Recorded};
 pub(crate) use self::waiting::{OnUnwind, SPIN, spin_time};
 use self::waiting::{Rests, Yields};
-use super::engine::{How, MessageEngine, Taken};
+use super::engine::{MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{LayoutRef, Posting};
+use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status, Tag};
 use crate::placement::Cpu;
 use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
 use crate::transport::private::Reader;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
+use typepack_engine::Elements;
 
 /// Longest time that a thread sleeps. After this time the thread looks again, even if nobody has woken it.
 const NAP: Duration = Duration::from_millis(100);
@@ -237,18 +238,18 @@ impl Endpoint {
     /// `ErrorKind::Internal` after a panic inside the library.
     pub unsafe fn send(
         &self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         dest: Slot,
     ) -> Result<Operation> {
         let status = Status { source: self.rank(), tag: label.tag, bytes: label.bytes };
         // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for `layout` and `label`.
-        // `How::STANDARD` lends no memory.
-        let pending = unsafe { self.send_as(layout, label, dest, How::STANDARD)? };
+        // The standard mode lends no memory.
+        let pending = unsafe { self.send_as(layout, label, dest, SendMode::Standard)? };
         Ok(pending.map_or(Operation::Done(status), Operation::Pending))
     }
 
-    /// Starts a send in the mode `how`. Returns the number of the send if the send is pending, and `None` if the send
+    /// Starts a send in the mode `mode`. Returns the number of the send if the send is pending, and `None` if the send
     /// is complete ([`MessageEngine::start_send`] says why it returns no status).
     ///
     /// # Safety
@@ -261,16 +262,16 @@ impl Endpoint {
     #[inline]
     pub unsafe fn send_as(
         &self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         dest: Slot,
-        how: How,
+        mode: SendMode,
     ) -> Result<Option<u64>> {
         let mut state = self.lock()?;
         let news = state.news();
         // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for all four arguments
         // (the only condition of `# Safety`).
-        let pending = unsafe { state.core.engine.start_send(layout, label, dest, how)? };
+        let pending = unsafe { state.core.engine.start_send(layout, label, dest, mode)? };
         self.settle(&mut state, news, pending)?;
         Ok(pending)
     }
@@ -303,7 +304,7 @@ impl Endpoint {
     /// Returns the errors of [`Endpoint::receive`].
     pub unsafe fn receive_taken(
         &self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         capacity: u64,
         taken: Taken,
     ) -> Result<Operation> {

@@ -8,9 +8,7 @@
 
 use super::{Equivalence, Single};
 use crate::comm::{readable, writable};
-use crate::message::payload::LayoutRef;
-use crate::schedule::Part;
-use crate::{Error, ErrorKind, Plan, Result};
+use crate::{Error, ErrorKind, Plan, Result, engine};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::borrow::Cow;
 
@@ -27,15 +25,13 @@ pub struct Sequence<'a> {
 }
 
 impl Sequence<'_> {
-    /// Returns the whole sequence as a part of a collective call.
-    pub(super) fn whole(&self) -> Part<'_> {
-        Part { origin: self.origin, plan: &self.plan, count: self.items as u64 * self.each }
-    }
-
-    /// Returns the whole sequence as the layout of a message.
-    pub(super) fn layout(&self) -> LayoutRef<'_> {
-        let Part { origin, plan, count } = self.whole();
-        LayoutRef { origin, plan, count }
+    /// Returns the elements of the whole sequence.
+    pub(super) fn whole(&self) -> engine::Elements<&Plan> {
+        engine::Elements {
+            origin: self.origin,
+            plan: &self.plan,
+            count: self.items as u64 * self.each,
+        }
     }
 
     /// Returns the number of packed bytes of `items` items.
@@ -276,9 +272,12 @@ impl<'a, T: NoUninit + AnyBitPattern> ElementsMut<'a, T> {
     }
 }
 
-/// Returns the sequence of the elements of a layout.
-fn elements<'a>(layout: LayoutRef<'a>, argument: &'static str) -> Result<Sequence<'a>> {
-    let LayoutRef { origin, plan, count } = layout;
+/// Returns the sequence of some elements.
+fn elements<'a>(
+    elements: engine::Elements<&'a Plan>,
+    argument: &'static str,
+) -> Result<Sequence<'a>> {
+    let engine::Elements { origin, plan, count } = elements;
     let items = usize::try_from(count).map_err(|_| {
         Error::new(ErrorKind::Count, argument, format!("{count} elements are too many"))
     })?;

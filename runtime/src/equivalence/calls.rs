@@ -7,8 +7,8 @@ use super::buffer::sealed::Writable;
 use super::buffer::{Buffer, BufferMut, Sequence};
 use crate::coll::{Combine, ReductionKind, Root, described};
 use crate::comm::{Communicator, Source, Space, Status, Tag};
-use crate::message::payload::LayoutRef;
 use crate::{Error, ErrorKind, Result};
+use typepack_engine::Elements;
 use typepack_engine::reserve::fallible;
 
 /// Returns a reduction operation that calls `combine` for each pair of values.
@@ -52,7 +52,7 @@ impl Communicator {
         let sequence = values.sequence("values")?;
         // SAFETY: the data of the sequence are readable, initialised and unchanged while the buffer is borrowed
         // (`Readable`). It is borrowed until `finish` returns, and then the send is complete or detached.
-        let sent = unsafe { self.start_send(&sequence.layout(), dest, tag, Space::User)? };
+        let sent = unsafe { self.start_send(&sequence.whole(), dest, tag, Space::User)? };
         self.finish(sent, "").map(drop)
     }
 
@@ -74,7 +74,7 @@ impl Communicator {
         // SAFETY: the data of the sequence are writable, may get any bytes, and nobody else accesses them while the
         // buffer is mutably borrowed (`Writable`). It is borrowed until `finish` returns, and then the receive is
         // complete or detached.
-        let started = unsafe { self.start_receive(&sequence.layout(), source, tag, Space::User)? };
+        let started = unsafe { self.start_receive(&sequence.whole(), source, tag, Space::User)? };
         arrived(&sequence, self.finish(started, "")?)
     }
 
@@ -112,7 +112,7 @@ impl Communicator {
                 values.resize(items, fresh);
             }
             let origin = values.as_mut_ptr().cast::<u8>();
-            LayoutRef { origin, plan, count: values.len() as u64 }
+            Elements { origin, plan, count: values.len() as u64 }
         };
         // SAFETY: the layout has the data of the values of the vector, which may get any bytes (the conditions of
         // `Equivalence`). Nobody else accesses the vector until the call returns.
@@ -158,8 +158,8 @@ impl Communicator {
         // mutably borrowed (`Writable`), so the two do not overlap. The data of `outgoing` are readable and unchanged
         // while `send` is borrowed (`Readable`). Both are borrowed until this function returns.
         let status = unsafe {
-            let outgoing = (&outgoing.layout(), dest, send_tag);
-            self.send_receive(outgoing, (incoming.layout(), source.into(), recv_tag.into()))?
+            let outgoing = (&outgoing.whole(), dest, send_tag);
+            self.send_receive(outgoing, (incoming.whole(), source.into(), recv_tag.into()))?
         };
         arrived(&incoming, status)
     }

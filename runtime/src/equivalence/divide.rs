@@ -8,10 +8,11 @@
 //! buffer are disjoint ([`Sequence::check_disjoint`]).
 
 use super::buffer::Sequence;
-use crate::coll::{Collective, Part, Root};
+use crate::coll::{Collective, Root};
 use crate::comm::Communicator;
 use crate::topo::Neighbors;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
+use typepack_engine::Elements;
 
 /// A collective call. If there are no `counts`, all parts of a divided buffer have the same number of items.
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +62,9 @@ struct Divided<'a> {
 
 /// The parts of a call.
 struct Parts<'a> {
-    mine: Option<Part<'a>>,
-    send: Vec<Part<'a>>,
-    receive: Vec<Part<'a>>,
+    mine: Option<Elements<&'a Plan>>,
+    send: Vec<Elements<&'a Plan>>,
+    receive: Vec<Elements<&'a Plan>>,
 }
 
 /// Describes a collective call, and calls `make` with the description. If an argument is wrong, calls `skip` instead,
@@ -217,7 +218,7 @@ impl<'a> Divided<'a> {
     }
 
     /// Returns the whole buffer as one part; `None` if there is no buffer.
-    fn whole(&self) -> Option<Part<'a>> {
+    fn whole(&self) -> Option<Elements<&'a Plan>> {
         match self.side {
             Side::One(sequence) => Some(sequence.whole()),
             Side::None | Side::Parts(_) => None,
@@ -225,7 +226,7 @@ impl<'a> Divided<'a> {
     }
 
     /// Divides the side into `number` parts. If there are counts, part `i` has `counts[i]` items.
-    fn parts(&self, number: usize, counts: Option<&[usize]>) -> Result<Vec<Part<'a>>> {
+    fn parts(&self, number: usize, counts: Option<&[usize]>) -> Result<Vec<Elements<&'a Plan>>> {
         let sequence = match self.side {
             Side::None => return Ok(Vec::new()),
             Side::Parts(sequences) if sequences.len() == number => {
@@ -268,7 +269,7 @@ impl<'a> Divided<'a> {
         let part = |place| {
             let items = counts.map_or_else(|| items / number, |counts| counts[place]);
             let end = first + items as u64 * sequence.each;
-            let part = whole.elements(first..end);
+            let part = whole.slice(first..end);
             first = end;
             part
         };
@@ -277,7 +278,12 @@ impl<'a> Divided<'a> {
 
     /// Checks that part `place` of this side has the packed size of `other`, which is one part. Makes no check if there
     /// is no `place`.
-    fn check(&self, parts: &[Part<'a>], other: &Divided<'a>, place: Option<usize>) -> Result<()> {
+    fn check(
+        &self,
+        parts: &[Elements<&'a Plan>],
+        other: &Divided<'a>,
+        place: Option<usize>,
+    ) -> Result<()> {
         let (Some(place), Some(whole)) = (place, other.whole()) else { return Ok(()) };
         self.check_pair(&[whole], Some(0), parts, Some(place))
     }
@@ -286,9 +292,9 @@ impl<'a> Divided<'a> {
     /// there is no such part.
     fn check_pair(
         &self,
-        others: &[Part<'a>],
+        others: &[Elements<&'a Plan>],
         other: Option<usize>,
-        parts: &[Part<'a>],
+        parts: &[Elements<&'a Plan>],
         place: Option<usize>,
     ) -> Result<()> {
         let (Some(other), Some(place)) = (other, place) else { return Ok(()) };

@@ -43,8 +43,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // SAFETY: the data of the sequence are readable, initialised and unchanged while the buffer is borrowed
         // (`Readable`). It is borrowed for 'env, which outlives the scope; the scope ends after the operation is
         // complete or detached.
-        let started =
-            unsafe { self.comm().start_send(&sequence.layout(), dest, tag, Space::User)? };
+        let started = unsafe { self.comm().start_send(&sequence.whole(), dest, tag, Space::User)? };
         Ok(self.keep(started))
     }
 
@@ -66,7 +65,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // buffer is mutably borrowed (`Writable`). It is borrowed for 'env, which outlives the scope; the scope ends
         // after the operation is complete or detached.
         let started =
-            unsafe { self.comm().start_receive(&sequence.layout(), source, tag, Space::User)? };
+            unsafe { self.comm().start_receive(&sequence.whole(), source, tag, Space::User)? };
         Ok(self.keep(started))
     }
 

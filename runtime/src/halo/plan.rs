@@ -18,12 +18,12 @@ use std::fmt;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use typepack_engine::{Datatype, Direction, Plan};
+use typepack_engine::{Datatype, Direction, Elements, Plan};
 
 use super::exchange::{Exchange, Pending};
 use super::field::{Element, Field};
 use super::geometry::{Block, Face, Side, Stencil};
-use crate::coll::{Cartesian, Collective, Part};
+use crate::coll::{Cartesian, Collective};
 use crate::comm::Communicator;
 use crate::error::{Error, ErrorKind, Result};
 use crate::topo::Neighbors;
@@ -298,7 +298,7 @@ impl<T: Element, const N: usize> Halo<T, N> {
         // provenance of any of them.
         let addresses: Vec<usize> = starts.iter().map(|start| start.expose_provenance()).collect();
         let origin = ptr::with_exposed_provenance_mut::<u8>(addresses[0]);
-        let part = |plan| Part { origin, plan, count: 1 };
+        let part = |plan| Elements { origin, plan, count: 1 };
         let (send, receive): (Vec<_>, Vec<_>) =
             layout.plans.iter().map(|(send, recv)| (part(send), part(recv))).unzip();
         let call =

@@ -22,14 +22,13 @@ use super::view::View;
 use crate::comm::{Operation, readable, writable};
 use crate::commit::bytes;
 use crate::message::Status;
-use crate::message::payload::LayoutRef;
-use crate::schedule::Part;
 use crate::sys::files::FileKind;
 use crate::sys::fork;
 use crate::{Error, ErrorKind, FileErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use typepack_engine::Elements;
 
 /// The position of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +129,7 @@ struct Checked {
 }
 
 impl Inner {
-    fn check(&self, access: Access, part: Result<&Part<'_>>) -> Result<Checked> {
+    fn check(&self, access: Access, part: Result<&Elements<&Plan>>) -> Result<Checked> {
         let part = part?;
         if fork::is_child() {
             // The child has neither the windows nor the endpoint of its parent.
@@ -150,7 +149,7 @@ impl Inner {
             return Err(refused(FileErrorKind::Operation, "file", detail));
         }
         let view = self.state().view.clone();
-        let bytes = bytes_in_file(&layout(part), &view)?;
+        let bytes = bytes_in_file(part, &view)?;
         // This is the thread that calls MPI, so the extent function of the user may run here.
         let representation = view.representation();
         if !matches!(representation, Representation::External32)
@@ -215,7 +214,7 @@ impl Inner {
         let mine = [word(checked.as_ref().err(), rank), etypes as i64];
         let mut all = vec![[0i64; 2]; size];
         let byte = bytes()?;
-        let part = |words: *mut [i64; 2]| Part { origin: words.cast(), plan: byte, count: 16 };
+        let part = |words: *mut [i64; 2]| Elements { origin: words.cast(), plan: byte, count: 16 };
         let base = all.as_mut_ptr();
         let parts: Vec<_> = (0..size).map(|rank| part(base.wrapping_add(rank))).collect();
         let own = part((&raw const mine).cast_mut());
@@ -275,10 +274,6 @@ fn reach(view: &View, at: u64, bytes: u64) -> Result<u64> {
     Ok(start)
 }
 
-fn layout<'a>(part: &Part<'a>) -> LayoutRef<'a> {
-    LayoutRef { origin: part.origin, plan: part.plan, count: part.count }
-}
-
 impl File {
     /// Makes an access and waits for it. Returns the status, which has the number of bytes.
     ///
@@ -296,7 +291,7 @@ impl File {
     /// - The system's error, with the number of bytes that were moved ([`Error::received`]).
     ///
     /// If the access is collective, all ranks return an error of the same class.
-    pub unsafe fn access_raw(&self, access: Access, part: &Part<'_>) -> Result<Status> {
+    pub unsafe fn access_raw(&self, access: Access, part: &Elements<&Plan>) -> Result<Status> {
         // SAFETY: the caller guarantees that the elements stay valid until this call returns (the condition
         // of `# Safety`).
         unsafe { self.blocking(access, Ok(part)) }
@@ -325,7 +320,7 @@ impl File {
     /// # Safety
     ///
     /// - The condition of [`access_raw`](Self::access_raw) holds if there is a part.
-    unsafe fn blocking(&self, access: Access, part: Result<&Part<'_>>) -> Result<Status> {
+    unsafe fn blocking(&self, access: Access, part: Result<&Elements<&Plan>>) -> Result<Status> {
         let inner = &self.inner;
         let checked = inner.check(access, part.clone());
         let begun = inner.begun(access, checked, agrees_first(access))?;
@@ -335,7 +330,7 @@ impl File {
                 // (the condition of `# Safety`).
                 Ok(()) => unsafe {
                     let (view, waiter) = (&checked.view, Waiter::Program);
-                    inner.run(view, access.write, layout(part), *start, waiter)
+                    inner.run(view, access.write, **part, *start, waiter)
                 },
                 Err(error) => (0, Err(error)),
             },
@@ -361,7 +356,7 @@ impl File {
     /// # Errors
     /// Returns the errors of [`access_raw`](Self::access_raw) that a rank finds in its own arguments. Any other error
     /// is the result of the operation.
-    pub unsafe fn start_raw(&self, access: Access, part: &Part<'_>) -> Result<Started> {
+    pub unsafe fn start_raw(&self, access: Access, part: &Elements<&Plan>) -> Result<Started> {
         // SAFETY: the caller guarantees that the elements stay valid until the operation is complete or
         // detached (the condition of `# Safety`).
         unsafe { self.starting(access, Ok(part)) }
@@ -373,7 +368,7 @@ impl File {
     /// # Safety
     ///
     /// - The condition of [`start_raw`](Self::start_raw) holds if there is a part.
-    unsafe fn starting(&self, access: Access, part: Result<&Part<'_>>) -> Result<Started> {
+    unsafe fn starting(&self, access: Access, part: Result<&Elements<&Plan>>) -> Result<Started> {
         let inner = &self.inner;
         // The call must not wait for the other ranks, so the agreements take place in the background.
         let begun = inner.begun(access, inner.check(access, part.clone()), false)?;
@@ -398,7 +393,7 @@ impl File {
                     // is complete or detached (the condition of `# Safety`), which is after this call.
                     Ok(()) => unsafe {
                         let (view, waiter) = (&checked.view, Waiter::Program);
-                        inner.run(view, access.write, layout(part), *start, waiter)
+                        inner.run(view, access.write, **part, *start, waiter)
                     },
                     Err(error) => (0, Err(error)),
                 },
@@ -409,7 +404,7 @@ impl File {
             if let Some(done) = done {
                 return Ok(Job { file: inner.clone(), task: Task::Done(done) });
             }
-            let (file, write, memory) = (inner.clone(), access.write, layout(part?));
+            let (file, write, memory) = (inner.clone(), access.write, *part?);
             // The functions of the user run in this thread.
             let task = match view.representation().converter(write) {
                 None => Task::Access { view, write, memory: memory.keep(), start },
@@ -453,7 +448,7 @@ impl File {
     /// # Errors
     /// Returns [`ErrorKind::Request`] if another split access has begun, and the errors of
     /// [`start_raw`](Self::start_raw).
-    pub unsafe fn begin_raw(&self, access: Access, part: &Part<'_>) -> Result<()> {
+    pub unsafe fn begin_raw(&self, access: Access, part: &Elements<&Plan>) -> Result<()> {
         let busy = self.inner.state().split.is_some().then(|| {
             let detail = "a split collective access has begun and not ended";
             Error::new(ErrorKind::Request, "file", detail)
@@ -570,9 +565,8 @@ impl File {
         count: u64,
     ) -> Result<usize> {
         let access = Access { write: false, ..access };
-        let layout = writable(buf, 0, plan, count, "buf");
-        let layout = layout.inspect_err(|error| self.refuse(access, false, error.clone()))?;
-        let part = Part { origin: layout.origin, plan, count };
+        let part = writable(buf, 0, plan, count, "buf");
+        let part = part.inspect_err(|error| self.refuse(access, false, error.clone()))?;
         // SAFETY: `buf` holds the elements (`writable` has checked this) and is mutably borrowed until the
         // call returns.
         let status = unsafe { self.access_raw(access, &part)? };
@@ -593,9 +587,8 @@ impl File {
         count: u64,
     ) -> Result<()> {
         let access = Access { write: true, ..access };
-        let layout = readable(buf, 0, plan, count, "buf");
-        let layout = layout.inspect_err(|error| self.refuse(access, false, error.clone()))?;
-        let part = Part { origin: layout.origin, plan, count };
+        let part = readable(buf, 0, plan, count, "buf");
+        let part = part.inspect_err(|error| self.refuse(access, false, error.clone()))?;
         // SAFETY: `buf` holds the elements (`readable` has checked this) and is borrowed until the call
         // returns.
         unsafe { self.access_raw(access, &part)? };

@@ -7,9 +7,9 @@ use super::access::Access;
 use super::file::File;
 use crate::equivalence::strided;
 use crate::halo::Element;
-use crate::schedule::Part;
 use crate::{Error, ErrorKind, Plan, Result, commit};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
+use typepack_engine::Elements;
 
 /// Returns the committed layout of an array, relative to its element with all indices 0.
 fn layout<T: Element>(shape: &[usize], strides: &[isize]) -> Result<Plan> {
@@ -58,7 +58,7 @@ impl File {
         let access = Access { write: false, ..access };
         let plan = layout::<T>(array.shape(), array.strides());
         let plan = plan.inspect_err(|error| self.refuse(access, false, error.clone()))?;
-        let part = Part { origin: array.as_mut_ptr().cast(), plan: &plan, count: 1 };
+        let part = Elements { origin: array.as_mut_ptr().cast(), plan: &plan, count: 1 };
         // SAFETY: `plan` has the elements of the array and no other byte: `layout` has checked that a
         // value's type has the size of the value, and lengths and strides are those of the array. The array is
         // mutably borrowed until the call returns.
@@ -80,7 +80,7 @@ impl File {
         let access = Access { write: true, ..access };
         let plan = layout::<T>(array.shape(), array.strides());
         let plan = plan.inspect_err(|error| self.refuse(access, false, error.clone()))?;
-        let part = Part { origin: array.as_ptr().cast_mut().cast(), plan: &plan, count: 1 };
+        let part = Elements { origin: array.as_ptr().cast_mut().cast(), plan: &plan, count: 1 };
         // SAFETY: `plan` has the elements of the array and no other byte: `layout` has checked that a
         // value's type has the size of the value, and lengths and strides are those of the array. The array is
         // borrowed until the call returns, and the call only reads it.

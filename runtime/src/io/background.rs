@@ -28,13 +28,12 @@ use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::endpoint::requests::{Owner, Request, no_memory};
 use crate::endpoint::sources::{Core, Errand, Panic, Source};
 use crate::message::Status;
-use crate::message::payload::Layout;
 use crate::schedule::table::Place;
 use crate::shm::waiting::Kind;
 use crate::sys::files::{self, Access as Opening, FileKind};
 use crate::sys::signal::{SignalSet, set_mask};
 use crate::sys::thread;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
 use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::io;
@@ -42,6 +41,7 @@ use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use typepack_engine::Elements;
 use typepack_engine::reserve::Grow;
 
 /// The most I/O threads of a process for files that are no streams. More threads than that only wait for each
@@ -65,7 +65,7 @@ pub(super) enum Task {
     Access {
         view: Arc<View>,
         write: bool,
-        memory: Layout,
+        memory: Elements<Plan>,
         /// The view byte at which the access begins.
         start: u64,
     },

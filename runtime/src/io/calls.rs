@@ -8,10 +8,10 @@ use super::agree::system;
 use super::transfer::{Memory, Target, Way, buffer};
 use super::view::View;
 use crate::Result;
-use crate::message::payload::LayoutRef;
 use crate::sys::files::{self, FileKind, Moved};
 use std::io;
 use std::time::Duration;
+use typepack_engine::Elements;
 
 /// Size in bytes of the buffers for data that is not one run in memory.
 const CHUNK: u64 = 1 << 20;
@@ -285,7 +285,7 @@ unsafe fn read_pieces(
             // Byte 0 of the file would be at this address.
             let zero = window.as_mut_ptr().wrapping_sub(low as usize);
             let origin = zero.wrapping_add(view.displacement() as usize);
-            let layout = LayoutRef { origin, plan: view.plan(), count: tiles };
+            let layout = Elements { origin, plan: view.plan(), count: tiles };
             // SAFETY: the file offsets of the `valid` view bytes from `at` on lie between `low` (`span`) and
             // `low + got` (`below`), so they lie in the first `got` bytes of `window`. `to` has room for
             // them: it is the rest of the elements' only run, or `packed`, which has `most` bytes or

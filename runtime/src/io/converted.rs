@@ -9,10 +9,10 @@ use super::representation::{Conversion, Converter};
 use super::shared::Waiter;
 use super::transfer::{self, Memory, Transferred, Way};
 use super::view::View;
-use crate::Result;
 use crate::commit::bytes;
-use crate::message::payload::LayoutRef;
+use crate::{Plan, Result};
 use std::sync::atomic::Ordering;
+use typepack_engine::Elements;
 
 /// Size in bytes of the buffers for data that functions of the user convert.
 const CONVERTED: u64 = 1 << 20;
@@ -27,7 +27,7 @@ impl Inner {
         &self,
         view: &View,
         write: bool,
-        layout: LayoutRef<'_>,
+        layout: Elements<&Plan>,
         start: u64,
         converter: &Converter,
         waiter: Waiter,
@@ -46,7 +46,7 @@ impl Inner {
     unsafe fn converted(
         &self,
         way: &Way<'_>,
-        layout: LayoutRef<'_>,
+        layout: Elements<&Plan>,
         start: u64,
         converter: &Converter,
         done: &mut u64,
@@ -66,7 +66,7 @@ impl Inner {
         while position < layout.count {
             let count = chunk.min(layout.count - position);
             let file = packed.as_mut_ptr();
-            let part = LayoutRef { origin: file, plan: byte, count: count * element };
+            let part = Elements { origin: file, plan: byte, count: count * element };
             let call = |count| {
                 converter(&Conversion { memory: layout.origin, datatype, count, file, position })
             };
@@ -100,7 +100,7 @@ impl Inner {
     pub unsafe fn converted_whole(
         &self,
         view: &View,
-        layout: LayoutRef<'_>,
+        layout: Elements<&Plan>,
         converter: &Converter,
     ) -> Result<Vec<u8>> {
         let mut packed = transfer::buffer(transfer::bytes_in_file(&layout, view)?)?;
@@ -129,7 +129,7 @@ impl Inner {
         };
         let way = Way { view, write: true, waiter: self.waits(waiter) };
         let origin = data.as_ptr().cast_mut();
-        let memory = Memory::of_bytes(LayoutRef { origin, plan, count: data.len() as u64 });
+        let memory = Memory::of_bytes(Elements { origin, plan, count: data.len() as u64 });
         // SAFETY: the elements of `memory` are the bytes of `data`, which nobody changes while this function
         // borrows them. A write only reads them.
         let (bytes, result) =

@@ -20,17 +20,17 @@ use super::window::Windows;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::error::check_memory;
-use crate::message::payload::LayoutRef;
 use crate::settings::Settings;
 use crate::shm::waiting::Kind;
 use crate::sys::files::{self, Facts, FileKind, SizeSignal};
 use crate::sys::named::Entry;
-use crate::{Datatype, Error, ErrorKind, FileErrorKind, Result};
+use crate::{Datatype, Error, ErrorKind, FileErrorKind, Plan, Result};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use typepack_engine::Elements;
 
 /// A file that the ranks of a communicator have opened together.
 ///
@@ -163,7 +163,7 @@ impl Inner {
         &self,
         view: &View,
         write: bool,
-        layout: LayoutRef<'_>,
+        layout: Elements<&Plan>,
         start: u64,
         waiter: Waiter,
     ) -> Transferred {

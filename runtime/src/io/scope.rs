@@ -11,10 +11,9 @@ use super::file::File;
 use crate::comm::{Request, Scope, readable, writable};
 use crate::commit::bytes;
 use crate::error::check_memory;
-use crate::message::payload::LayoutRef;
-use crate::schedule::Part;
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
+use typepack_engine::Elements;
 
 impl File {
     /// Runs `f` with a scope for nonblocking accesses, and waits for all that `f` has started. The scope is one
@@ -109,15 +108,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         &'scope self,
         file: &File,
         access: Access,
-        layout: Result<LayoutRef<'_>>,
+        layout: Result<Elements<&Plan>>,
     ) -> Result<Request<'scope>> {
-        let LayoutRef { origin, plan, count } =
+        let Elements { origin, plan, count } =
             check_memory().and_then(|()| self.make_room()).and(layout).inspect_err(|error| {
                 file.refuse(access, true, error.clone());
             })?;
         // SAFETY: the caller guarantees that the elements stay valid for 'env (the condition of `# Safety`),
         // which outlives the scope; the scope ends after the operation is complete or detached.
-        let started = unsafe { file.start_raw(access, &Part { origin, plan, count })? };
+        let started = unsafe { file.start_raw(access, &Elements { origin, plan, count })? };
         let Started { operation, pending } = started;
         Ok(self.keep_with(operation, pending))
     }

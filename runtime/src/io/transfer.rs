@@ -16,16 +16,15 @@ use super::representation::Representation;
 use super::view::View;
 use super::window::Windows;
 use crate::endpoint::progress::Endpoint;
-use crate::message::payload::LayoutRef;
 use crate::sys::files::{FileKind, SizeSignal};
 use crate::sys::mapped;
-use crate::{Datatype, Error, ErrorKind, Result};
+use crate::{Datatype, Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use typepack_engine::external32::{External32, pack_external_raw, unpack_external_raw};
 use typepack_engine::reserve::fallible;
-use typepack_engine::{Side, pack_external_size};
+use typepack_engine::{Elements, pack_external_size};
 
 /// Greatest mean distance in bytes between the starts of two pieces of a view at which an access touches every
 /// page of the file.
@@ -103,7 +102,7 @@ pub(super) type Transferred = (u64, Result<()>);
 /// The memory of an access, and how its data is converted on the way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory<'a> {
-    layout: LayoutRef<'a>,
+    layout: Elements<&'a Plan>,
     external: Option<&'a External32>,
     /// The number of view bytes.
     bytes: u64,
@@ -114,7 +113,7 @@ impl<'a> Memory<'a> {
     ///
     /// # Errors
     /// Returns an engine error if the number of bytes does not fit in 63 bits.
-    pub fn new(layout: LayoutRef<'a>, view: &View) -> Result<Self> {
+    pub fn new(layout: Elements<&'a Plan>, view: &View) -> Result<Self> {
         if !matches!(view.representation(), Representation::External32) {
             let bytes = layout.plan.packed_bytes(layout.count)?;
             return Ok(Self { layout, external: None, bytes });
@@ -125,7 +124,7 @@ impl<'a> Memory<'a> {
     }
 
     /// Describes bytes that are already in the form of the file.
-    pub fn of_bytes(layout: LayoutRef<'a>) -> Self {
+    pub fn of_bytes(layout: Elements<&'a Plan>) -> Self {
         Self { layout, external: None, bytes: layout.count }
     }
 
@@ -136,10 +135,7 @@ impl<'a> Memory<'a> {
 
     /// Returns the address of the data, if the data is one run of memory that needs no conversion.
     pub fn run(&self) -> Option<*mut u8> {
-        let plan = self.layout.plan;
-        let first = plan.footprint().true_lb as isize;
-        (self.external.is_none() && plan.is_contiguous())
-            .then(|| self.layout.origin.wrapping_offset(first))
+        if self.external.is_none() { self.layout.run() } else { None }
     }
 
     /// Packs the view bytes of `range` to `to`.
@@ -216,21 +212,15 @@ impl<'a> Memory<'a> {
         start: u64,
         bytes: u64,
     ) -> Result<()> {
-        let LayoutRef { origin, plan, count } = self.layout;
+        let Elements { origin, count, .. } = self.layout;
         let map = view.map();
         // SAFETY: the caller guarantees that the bytes lie within the elements and the pieces of the view,
         // that both are valid for the direction of the copy, and that they do not overlap. `external`
-        // belongs to `plan`.
+        // belongs to the plan of the elements.
         unsafe {
             match (write, self.external) {
-                (true, None) => {
-                    let memory = Side { plan, count, memory: origin.cast_const(), origin: 0 };
-                    map.write_raw(memory, at, file, start, bytes)?;
-                }
-                (false, None) => {
-                    let memory = Side { plan, count, memory: origin, origin: 0 };
-                    map.read_raw(memory, at, file, start, bytes)?;
-                }
+                (true, None) => map.write_raw(self.layout, at, file, start, bytes)?,
+                (false, None) => map.read_raw(self.layout, at, file, start, bytes)?,
                 (true, Some(external)) => {
                     map.write_external_raw(external, count, origin, at, file, start, bytes)?;
                 }
@@ -247,7 +237,7 @@ impl<'a> Memory<'a> {
 ///
 /// # Errors
 /// Returns `ErrorKind::Internal` if the plan has none, which is the case only for plans of other processes.
-pub(super) fn datatype_of<'a>(layout: &LayoutRef<'a>) -> Result<&'a Datatype> {
+pub(super) fn datatype_of<'a>(layout: &Elements<&'a Plan>) -> Result<&'a Datatype> {
     let detail = "the plan of an access has no datatype";
     layout.plan.datatype().ok_or_else(|| Error::new(ErrorKind::Internal, "datatype", detail))
 }
@@ -256,7 +246,7 @@ pub(super) fn datatype_of<'a>(layout: &LayoutRef<'a>) -> Result<&'a Datatype> {
 ///
 /// # Errors
 /// Returns an error of the user's function for sizes.
-pub(super) fn element_in_file(layout: &LayoutRef<'_>, view: &View) -> Result<u64> {
+pub(super) fn element_in_file(layout: &Elements<&Plan>, view: &View) -> Result<u64> {
     let in_file = view.representation().in_file(datatype_of(layout)?)?;
     Ok(in_file.size().unsigned_abs())
 }
@@ -266,7 +256,7 @@ pub(super) fn element_in_file(layout: &LayoutRef<'_>, view: &View) -> Result<u64
 /// # Errors
 /// Returns `ErrorKind::Count` if the number does not fit in 63 bits, and an error of the user's function for
 /// sizes.
-pub(super) fn bytes_in_file(layout: &LayoutRef<'_>, view: &View) -> Result<u64> {
+pub(super) fn bytes_in_file(layout: &Elements<&Plan>, view: &View) -> Result<u64> {
     match view.representation() {
         Representation::Native | Representation::Internal => {
             Ok(layout.plan.packed_bytes(layout.count)?)

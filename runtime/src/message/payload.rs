@@ -5,7 +5,7 @@
 //! unpack any range of their bytes through this file. The raw executors of typepack-engine do the packing. In the
 //! runtime, only this file and the one-sided operations (`rma/`) call these executors.
 //!
-//! Invariant: the memory behind a `Layout` is valid until its request is complete or detached. The callers of
+//! Invariant: the elements of a supply or a sink are valid until its request is complete or detached. The callers of
 //! `MessageEngine::send` and `MessageEngine::receive` guarantee this. Such callers are the blocking calls, the scopes,
 //! the schedules and `Messages`, which demands it of its own callers.
 
@@ -13,45 +13,16 @@ use super::Tag;
 use super::label::Sender;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
-use typepack_engine as engine;
+use std::ptr::NonNull;
 use typepack_engine::reserve::Grow;
-use typepack_engine::{Side, contiguous};
-
-/// `count` elements of a committed type somewhere in this process's memory.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    /// Address of displacement 0.
-    pub origin: *mut u8,
-    /// The committed type. The layout owns a share of the type, so the program may free the type while an
-    /// operation is pending.
-    pub plan: Plan,
-    /// Number of elements.
-    pub count: u64,
-}
-
-// SAFETY: a layout consists of an address, a count, and a shared, immutable plan. The caller that made
-// the layout guarantees that any thread may use the memory until the operation is complete (see
-// `Messages`).
-unsafe impl Send for Layout {}
-
-/// A borrowed layout, made from the arguments of a call. The engine makes an owned [`Layout`] of it only if
-/// the operation stays in flight.
-#[derive(Clone, Copy, Debug)]
-pub struct LayoutRef<'a> {
-    /// Address of displacement 0.
-    pub origin: *mut u8,
-    /// The committed type.
-    pub plan: &'a Plan,
-    /// Number of elements.
-    pub count: u64,
-}
+use typepack_engine::{Elements, contiguous, copy_raw};
 
 /// A receive, made from the arguments of a call: the place for the data, and the messages that the receive
 /// accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct Posting<'a> {
     /// The place for the data.
-    pub layout: LayoutRef<'a>,
+    pub layout: Elements<&'a Plan>,
     /// The packed size of the layout's elements, in bytes.
     pub capacity: u64,
     /// The context of accepted messages.
@@ -68,93 +39,64 @@ impl<'a> Posting<'a> {
     /// # Errors
     /// Returns an engine error if the number of packed bytes exceeds 2^63 - 1.
     #[inline]
-    pub fn new(layout: LayoutRef<'a>, context: u64, source: Sender, tag: Tag) -> Result<Self> {
+    pub fn new(layout: Elements<&'a Plan>, context: u64, source: Sender, tag: Tag) -> Result<Self> {
         let capacity = layout.plan.packed_bytes(layout.count)?;
         Ok(Self { layout, capacity, context, source, tag })
     }
 }
 
-impl LayoutRef<'_> {
-    /// Makes an owned layout of this borrowed one.
-    pub fn keep(&self) -> Layout {
-        Layout { origin: self.origin, plan: self.plan.clone(), count: self.count }
-    }
-
-    /// Returns the address of the first byte that the first element touches.
-    #[inline]
-    pub fn first_address(&self) -> u64 {
-        (self.origin as u64).wrapping_add(self.plan.footprint().true_lb as u64)
-    }
-
-    /// Packs the data: writes the packed bytes of `range` to `dst`.
-    ///
-    /// # Safety
-    ///
-    /// - `range` lies within the packed bytes of `count` elements, whose memory is readable.
-    /// - `dst` is writable for `range.end - range.start` bytes.
-    /// - The bytes at `dst` do not overlap the layout's memory.
-    #[inline]
-    pub unsafe fn pack(&self, range: Range<u64>, dst: *mut u8) {
-        // SAFETY: the caller guarantees that the range lies within the elements, that the elements are
-        // readable, that `dst` has room, and that the two do not overlap (the conditions of `# Safety`;
-        // `pack_raw` has no others).
-        unsafe { engine::pack_raw(self.plan, self.count, self.origin, range, dst) };
-    }
-
-    /// Unpacks data: reads the packed bytes of `range` from `src` and writes them to the layout's memory.
-    ///
-    /// # Safety
-    ///
-    /// - `range` lies within the packed bytes of `count` elements, whose memory is writable.
-    /// - `src` is readable for `range.end - range.start` bytes.
-    /// - The bytes at `src` do not overlap the layout's memory.
-    #[inline]
-    pub unsafe fn unpack(&self, range: Range<u64>, src: *const u8) {
-        // SAFETY: the caller guarantees that the range lies within the elements, that the elements are
-        // writable, that the bytes at `src` are readable, and that the two do not overlap (the conditions of
-        // `# Safety`; `unpack_raw` has no others).
-        unsafe { engine::unpack_raw(self.plan, self.count, self.origin, range, src) };
-    }
-}
-
-impl Layout {
-    /// Returns the address of the first byte of the data. The layout must be one run of bytes.
-    pub fn first(&self) -> u64 {
-        self.view().first_address()
-    }
-
-    /// Borrows the layout.
-    pub fn view(&self) -> LayoutRef<'_> {
-        LayoutRef { origin: self.origin, plan: &self.plan, count: self.count }
-    }
-}
-
-/// The address of a message's packed bytes in a buffer that the program has lent.
-#[derive(Debug)]
-pub struct Lent(*mut u8);
+/// The address at which a program lends memory for the packed bytes of a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lent(NonNull<u8>);
 
 // SAFETY: the value is only an address. The program that lent the memory guarantees that any thread may use
-// the memory until the operation is complete or detached (see `Backing::Lent`).
+// the memory until the operation is complete or detached (see `SendMode::Buffered`).
 unsafe impl Send for Lent {}
+// SAFETY: no safe function accesses the memory at the address.
+unsafe impl Sync for Lent {}
 
-/// The memory that holds the data of a send that does not complete at once.
-#[derive(Clone, Copy, Debug)]
-pub enum Backing {
-    /// The caller's memory.
-    Caller,
-    /// A packed copy that the library allocates. The caller may change its own memory as soon as the call
-    /// returns.
-    Copy,
-    /// A packed copy at this address. The caller lends the memory there until the send is complete or
-    /// detached.
-    Lent(*mut u8),
+/// The mode of a send (MPI-5.0 section 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendMode {
+    /// The send is complete as soon as the caller may change the memory.
+    Standard,
+    /// The send is complete only when a receive has matched the message, even if the message is short.
+    #[doc(alias = "MPI_Ssend")]
+    Synchronous,
+    /// Like `Standard`. The caller promises that the receive is already posted.
+    #[doc(alias = "MPI_Rsend")]
+    Ready,
+    /// The caller may change the memory when the call returns. Data that cannot be sent at once is copied: to memory of
+    /// the library, or to memory that the caller lends ([`lent`](Self::lent)).
+    #[doc(alias = "MPI_Bsend")]
+    Buffered(Option<Lent>),
+}
+
+impl SendMode {
+    /// Returns the buffered mode in which a copy lies at `start`. Until the send is complete or detached, the caller
+    /// lends memory for the packed bytes at this address. If it is null, the library allocates the memory.
+    pub fn lent(start: *mut u8) -> Self {
+        Self::Buffered(NonNull::new(start).map(Lent))
+    }
+
+    /// Returns whether the send uses the caller's memory until it is complete.
+    #[inline]
+    pub(crate) fn uses_the_memory(self) -> bool {
+        !matches!(self, Self::Buffered(_))
+    }
+
+    /// Returns whether the send is complete only when a receive has matched the message.
+    #[inline]
+    pub(crate) fn is_synchronous(self) -> bool {
+        matches!(self, Self::Synchronous)
+    }
 }
 
 /// The supply of a message: the memory from which the sender takes the packed bytes.
 #[derive(Debug)]
 pub enum Supply {
     /// The user's memory, from which the protocol packs.
-    Memory(Layout),
+    Memory(Elements<Plan>),
     /// Packed bytes in a private buffer. The send does not use the user's memory, because its mode asks for
     /// a copy or because it was detached from that memory.
     Packed(Vec<u8>),
@@ -172,15 +114,17 @@ impl Supply {
     /// # Safety
     ///
     /// - The layout's memory is readable, and `bytes` is its packed size.
-    /// - Memory that the backing lends has room for `bytes` bytes, and nobody else uses it until the send is
+    /// - Memory that the mode lends has room for `bytes` bytes, and nobody else uses it until the send is
     ///   complete or detached.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
-    pub unsafe fn new(layout: &LayoutRef<'_>, bytes: u64, backing: Backing) -> Result<Self> {
-        Ok(match backing {
-            Backing::Caller => Self::Memory(layout.keep()),
-            Backing::Copy => {
+    pub unsafe fn new(layout: &Elements<&Plan>, bytes: u64, mode: SendMode) -> Result<Self> {
+        Ok(match mode {
+            SendMode::Standard | SendMode::Synchronous | SendMode::Ready => {
+                Self::Memory(layout.keep())
+            }
+            SendMode::Buffered(None) => {
                 let mut packed = buffer(bytes)?;
                 // SAFETY: the caller guarantees that the layout is readable and has `bytes` packed bytes
                 // (first condition of `# Safety`). `packed` is a new buffer of `bytes` bytes, so it does not
@@ -188,11 +132,11 @@ impl Supply {
                 unsafe { layout.pack(0..bytes, packed.as_mut_ptr()) };
                 Self::Packed(packed)
             }
-            Backing::Lent(start) => {
+            SendMode::Buffered(Some(Lent(start))) => {
                 // SAFETY: the caller guarantees that the layout is readable and has `bytes` packed bytes
                 // (first condition), and that the lent memory at `start` has room for `bytes` bytes and
                 // nobody else uses it (second condition).
-                unsafe { layout.pack(0..bytes, start) };
+                unsafe { layout.pack(0..bytes, start.as_ptr()) };
                 Self::Lent(Lent(start))
             }
         })
@@ -219,7 +163,7 @@ impl Supply {
             }
             Self::Lent(Lent(start)) => {
                 let len = (range.end - range.start) as usize;
-                let from = start.wrapping_add(range.start as usize);
+                let from = start.as_ptr().wrapping_add(range.start as usize);
                 // SAFETY: the lent memory holds the whole message (second condition of `new`), so `range`
                 // lies within it. The caller guarantees that `dst` has room.
                 unsafe { contiguous::copy(from, dst, len) };
@@ -269,7 +213,7 @@ impl Supply {
 #[derive(Debug)]
 pub enum Sink {
     /// The user's memory, into which the protocol unpacks.
-    Memory(Layout),
+    Memory(Elements<Plan>),
     /// No memory: the receive was detached from the user's memory, so the engine discards the data.
     Discard,
 }
@@ -311,7 +255,7 @@ pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
         Supply::Packed(packed) => unsafe { sink.unpack(0..bytes, packed.as_ptr()) },
         // SAFETY: the lent buffer holds the whole message (second condition of `Supply::new`). The caller
         // guarantees that the sink has room for `bytes` bytes and that the two do not overlap.
-        Supply::Lent(Lent(start)) => unsafe { sink.unpack(0..bytes, *start) },
+        Supply::Lent(Lent(start)) => unsafe { sink.unpack(0..bytes, start.as_ptr()) },
         Supply::Lost => {
             let zeros = [0u8; 4096];
             for at in (0..bytes).step_by(zeros.len()) {
@@ -331,77 +275,26 @@ pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
 /// - `bytes` is at most the packed size of `from` and of `to`, and the memory of both is valid.
 /// - The two sides do not overlap, unless each of them is one run of bytes.
 #[inline]
-pub unsafe fn copy_layout(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) {
-    if let Some((from, to)) = runs(from, to)
+pub unsafe fn copy_layout(from: &Elements<&Plan>, to: &Elements<&Plan>, bytes: u64) {
+    // The two runs may overlap: it is an error of the program if a message overlaps its own receive, and the copy then
+    // has the result of C's `memmove`.
+    if let (Some(from), Some(to)) = (from.run(), to.run())
         && (bytes <= SHORT_COPY || (from as u64).abs_diff(to as u64) < bytes)
     {
-        // SAFETY: `runs` returned the first bytes of two runs in valid memory. Each run has at least
+        // SAFETY: `run` returned the first bytes of two runs in valid memory. Each run has at least
         // `bytes` bytes (first condition of `# Safety`). The two runs may overlap, because `ptr::copy`
         // allows overlapping runs.
         unsafe { std::ptr::copy(from, to, bytes as usize) };
         return;
     }
-    let src =
-        Side { plan: from.plan, count: from.count, memory: from.origin.cast_const(), origin: 0 };
-    let dst = Side { plan: to.plan, count: to.count, memory: to.origin, origin: 0 };
     // SAFETY: `0..bytes` lies within `from` and within `to`, and their memory is valid (first condition).
     // The two do not overlap here, because the code above has dealt with overlapping runs, and the second
     // condition excludes every other overlap.
-    unsafe { engine::copy_raw(src, dst, 0..bytes) };
+    unsafe { copy_raw(*from, *to, 0..bytes) };
 }
 
 /// Up to this number of bytes, a copy from run to run takes less time than the choice of a way.
 const SHORT_COPY: u64 = 128;
-
-/// Returns the addresses of the first bytes of `from` and of `to` if each of the two is one run of bytes. The two runs
-/// may overlap: it is an error of the program if a message overlaps its own receive, and the copy then has the result
-/// of C's `memmove`.
-#[inline]
-fn runs(from: &LayoutRef<'_>, to: &LayoutRef<'_>) -> Option<(*const u8, *mut u8)> {
-    if !from.plan.is_contiguous() || !to.plan.is_contiguous() {
-        return None;
-    }
-    let start =
-        |side: &LayoutRef<'_>| side.origin.wrapping_offset(side.plan.footprint().true_lb as isize);
-    Some((start(from).cast_const(), start(to)))
-}
-
-/// Copies the packed bytes of `range` from `count` elements of `plan` into `to`, the layout of a receive.
-/// Displacement 0 of the elements is at `origin`, in memory that this process shares with another process.
-///
-/// # Safety
-///
-/// - `range` lies within the packed bytes of both sides.
-/// - The elements at `origin` are readable. Another process may change their bytes at the same time.
-/// - The two sides do not overlap.
-#[inline]
-pub unsafe fn fetch(origin: *const u8, plan: &Plan, count: u64, to: &Layout, range: Range<u64>) {
-    let src = Side { plan, count, memory: origin, origin: 0 };
-    let dst = Side { plan: &to.plan, count: to.count, memory: to.origin, origin: 0 };
-    // SAFETY: the memory of `to` is valid (module invariant). The caller guarantees that the range lies
-    // within both sides, that the source is readable, and that the sides do not overlap (the conditions of
-    // `# Safety`).
-    unsafe { engine::copy_raw(src, dst, range) };
-}
-
-/// Copies the packed bytes of `range` from `from`, the layout of a send, into `count` elements of `plan`.
-/// Displacement 0 of the elements is at `origin`, in memory that this process shares with another process.
-///
-/// # Safety
-///
-/// - `range` lies within the packed bytes of both sides.
-/// - The elements at `origin` are writable, and nobody else writes to the bytes of the range.
-/// - The two sides do not overlap.
-#[inline]
-pub unsafe fn push_to(from: &Layout, origin: *mut u8, plan: &Plan, count: u64, range: Range<u64>) {
-    let memory = from.origin.cast_const();
-    let src = Side { plan: &from.plan, count: from.count, memory, origin: 0 };
-    let dst = Side { plan, count, memory: origin, origin: 0 };
-    // SAFETY: the memory of `from` is valid (module invariant). The caller guarantees that the range lies
-    // within both sides, that the destination is writable, and that the sides do not overlap (the conditions
-    // of `# Safety`).
-    unsafe { engine::copy_raw(src, dst, range) };
-}
 
 /// Returns a zeroed buffer of `bytes` bytes.
 ///

@@ -18,11 +18,10 @@
 //! check.
 
 use super::Status;
-use super::payload::LayoutRef;
 use crate::{Error, ErrorKind, Plan};
 use std::fmt::Write;
-use typepack_engine::Named;
 use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash};
+use typepack_engine::{Elements, Named};
 
 /// The check bits of a message that a receiver cannot compare: its sender does not check types or has no
 /// signature for them, the message has no data, or all of its data is `MPI_PACKED`.
@@ -76,7 +75,7 @@ pub fn of_message(plan: &Plan, count: u64) -> u32 {
 #[inline]
 pub fn refusal(
     check: bool,
-    layout: &LayoutRef<'_>,
+    layout: &Elements<&Plan>,
     capacity: u64,
     status: Status,
     types: u32,
@@ -87,7 +86,7 @@ pub fn refusal(
 #[cold]
 fn compared(
     check: bool,
-    layout: &LayoutRef<'_>,
+    layout: &Elements<&Plan>,
     capacity: u64,
     status: Status,
     types: u32,
@@ -211,7 +210,7 @@ mod tests {
     /// `bytes` bytes with the check bits `sent`, or `None` if the receive accepts it.
     fn verdict(sent: u32, bytes: u64, ty: &Datatype, count: u64) -> Option<String> {
         let plan = plan(ty);
-        let layout = LayoutRef { origin: std::ptr::null_mut(), plan: &plan, count };
+        let layout = Elements { origin: std::ptr::null_mut(), plan: &plan, count };
         let status = Status { source: 3, tag: 7, bytes };
         let capacity = plan.packed_bytes(count).expect("a size");
         let error = refusal(true, &layout, capacity, status, sent)?;
@@ -318,7 +317,7 @@ mod tests {
     #[test]
     fn a_void_message_is_refused_by_everybody() {
         let plan = plan(&named(Named::PACKED));
-        let layout = LayoutRef { origin: std::ptr::null_mut(), plan: &plan, count: 0 };
+        let layout = Elements { origin: std::ptr::null_mut(), plan: &plan, count: 0 };
         for check in [false, true] {
             let status = Status { source: 3, tag: 7, bytes: 0 };
             let error = refusal(check, &layout, 0, status, VOID).expect("a refusal");

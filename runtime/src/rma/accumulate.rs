@@ -19,10 +19,9 @@ use super::target::Located;
 use super::words::Words;
 use crate::coll::{Combine, Operator};
 use crate::commit::commit;
-use crate::schedule::part::Part;
 use crate::{Datatype, Error, ErrorClass, ErrorKind, Named, Plan, Result};
 use std::sync::{OnceLock, PoisonError};
-use typepack_engine::{Cursor, pack_raw, unpack_raw};
+use typepack_engine::{Cursor, Elements, pack_raw, unpack_raw};
 
 /// Greatest number of packed bytes of operands or results that go through a buffer at a time. A chunk holds whole
 /// elements.
@@ -129,28 +128,22 @@ impl Element {
 
 /// The memory at the target of an accumulate.
 pub(super) struct Place<'a> {
-    /// The address of the elements' origin ([`Located`]) in this process.
-    pub at: *mut u8,
+    /// The elements, at their address in this process.
+    pub elements: Elements<&'a Plan>,
     /// The offset of the origin in the memory of the target, in bytes.
     pub offset: i64,
-    pub plan: &'a Plan,
-    pub count: u64,
 }
 
 /// The operands or the results of an accumulate, as a stream of packed elements.
 pub(super) struct Stream<'a> {
-    part: Option<&'a Part<'a>>,
+    part: Option<&'a Elements<&'a Plan>>,
     /// The address of the first byte if the elements are contiguous.
     run: Option<*mut u8>,
 }
 
 impl<'a> Stream<'a> {
-    pub fn new(part: Option<&'a Part<'a>>) -> Self {
-        let run = part.and_then(|part| {
-            let lb = part.plan.footprint().true_lb;
-            part.plan.is_contiguous().then(|| part.origin.wrapping_offset(lb as isize))
-        });
-        Self { part, run }
+    pub fn new(part: Option<&'a Elements<&'a Plan>>) -> Self {
+        Self { part, run: part.and_then(|part| part.run()) }
     }
 
     /// Returns whether the elements are absent or contiguous, so that no buffer is needed.
@@ -203,8 +196,8 @@ impl Window {
     #[inline]
     pub unsafe fn accumulate_raw(
         &self,
-        from: Option<&Part<'_>>,
-        result: Option<&Part<'_>>,
+        from: Option<&Elements<&Plan>>,
+        result: Option<&Elements<&Plan>>,
         target: usize,
         displacement: i64,
         plan: &Plan,
@@ -243,8 +236,8 @@ impl Window {
     #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
     pub unsafe fn accumulate_request(
         &self,
-        from: Option<&Part<'_>>,
-        result: Option<&Part<'_>>,
+        from: Option<&Elements<&Plan>>,
+        result: Option<&Elements<&Plan>>,
         target: usize,
         displacement: i64,
         plan: &Plan,
@@ -269,7 +262,7 @@ impl Window {
     #[inline(never)]
     unsafe fn update_many(
         &self,
-        (from, result): (Option<&Part<'_>>, Option<&Part<'_>>),
+        (from, result): (Option<&Elements<&Plan>>, Option<&Elements<&Plan>>),
         target: usize,
         displacement: i64,
         (plan, count): (&Plan, u64),
@@ -309,8 +302,8 @@ impl Window {
         let combine = element.combine(update)?;
         let located = self.locate(target, displacement, plan, count)?;
         let located = self.in_order(located, target, displacement, || element.by_name().is_ok())?;
-        let at = match located {
-            Located::Here(at) => at,
+        let origin = match located {
+            Located::Here(origin) => origin,
             Located::There(offset) => {
                 let (far, one) = (Far { target, offset, plan, count }, element.by_name()?);
                 // SAFETY: the elements of `from` and `result` are valid (condition of `# Safety`), and have at least
@@ -327,7 +320,7 @@ impl Window {
         let (rank, elements) = (self.rank(), (bytes / element.size as u64) as usize);
         let job =
             Job { words, rank, own, patience, target, element, elements, update, combine, alone };
-        let place = Place { at, offset, plan, count };
+        let place = Place { elements: Elements { origin, plan, count }, offset };
         // SAFETY: the elements of the target lie in the window (`locate`). `bytes` is at most the packed bytes of all
         // parts. The caller guarantees that the elements of `from` and `result` are valid and overlap nothing
         // (condition of `# Safety`).
@@ -473,11 +466,11 @@ impl Job<'_> {
             // all parts, which are valid (the condition of `# Safety`). The buffers are local.
             unsafe {
                 if let (None, Some(part)) = (from.run, from.part) {
-                    pack_raw(part.plan, part.count, part.origin, range.clone(), operand);
+                    part.pack(range.clone(), operand);
                 }
                 self.update(place, start + range.start..start + range.end, operand, old)?;
                 if let (None, Some(part)) = (result.run, result.part) {
-                    unpack_raw(part.plan, part.count, part.origin, range.clone(), old);
+                    part.unpack(range.clone(), old);
                 }
             }
             done = range.end;
@@ -513,14 +506,14 @@ impl Job<'_> {
             return Ok(());
         }
         let mut kept = None;
-        if place.plan.is_contiguous() {
-            let start = place.plan.footprint().true_lb + range.start as i64;
+        if place.elements.plan.is_contiguous() {
+            let start = place.elements.plan.footprint().true_lb + range.start as i64;
             let bytes = range.end - range.start;
             // SAFETY: the elements are contiguous (`is_contiguous`), so the range is one run of whole elements from
             // `start` on.
             return unsafe { self.run_of(place, start, bytes, (operands, results), &mut kept) };
         }
-        let mut cursor = Cursor::at(place.plan, place.count, range.start)?;
+        let mut cursor = Cursor::at(place.elements.plan, place.elements.count, range.start)?;
         let mut done = 0;
         while done < range.end - range.start {
             let Some(run) = cursor.run() else { break };
@@ -553,7 +546,7 @@ impl Job<'_> {
         (operands, results): (*mut u8, *mut u8),
         kept: &mut Option<(usize, Held<'k>)>,
     ) -> Result<()> {
-        let (at, size) = (place.at.wrapping_offset(start as isize), self.element.size);
+        let (at, size) = (place.elements.origin.wrapping_offset(start as isize), self.element.size);
         let elements = bytes as usize / size;
         let is_aligned = (at as usize).is_multiple_of(size);
         if self.alone {
@@ -649,7 +642,7 @@ impl Job<'_> {
     ) -> Result<()> {
         let one = plan_of(&self.element.ty)?;
         let size = self.element.size as u64;
-        let first = Cursor::at(place.plan, place.count, range.start)?.run();
+        let first = Cursor::at(place.elements.plan, place.elements.count, range.start)?.run();
         let offset = place.offset.wrapping_add(first.map_or(0, |run| run.offset));
         let mut packed = [0u64; 8];
         let mut values = [[0u64; 8]; 2];
@@ -669,20 +662,20 @@ impl Job<'_> {
         // valid, and this rank holds its lock, or no other rank may access it (`alone`). The caller guarantees the
         // operand and the result.
         unsafe {
-            pack_raw(place.plan, place.count, place.at, range.clone(), packed);
+            place.elements.pack(range.clone(), packed);
             if !result.is_null() {
                 result.copy_from_nonoverlapping(packed, size as usize);
             }
             match (self.update, &self.combine) {
                 (Update::Replace, _) => {
-                    unpack_raw(place.plan, place.count, place.at, range, operand);
+                    place.elements.unpack(range, operand);
                 }
                 (Update::Combine(_), Some(combine)) => {
                     unpack_raw(&one, 1, upper, 0..size, packed);
                     unpack_raw(&one, 1, lower, 0..size, operand);
                     combine.call(lower, upper, 0, 1);
                     pack_raw(&one, 1, upper, 0..size, packed);
-                    unpack_raw(place.plan, place.count, place.at, range, packed);
+                    place.elements.unpack(range, packed);
                 }
                 _ => {}
             }

@@ -20,19 +20,20 @@
 use super::tally::Tally;
 use super::types::Told;
 use super::words::{SharedWord, Word, Words, classes, said};
-use crate::endpoint::engine::{How, MessageEngine};
+use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Endpoint;
 use crate::endpoint::requests::{Owner, Request, no_memory};
 use crate::endpoint::sources::{Errand, Panic, Source};
 use crate::message::label::{Label, Slot};
-use crate::message::payload::{Backing, Layout, LayoutRef, Posting};
+use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status};
-use crate::{Error, ErrorClass, ErrorKind, Result};
+use crate::{Error, ErrorClass, ErrorKind, Plan, Result};
 use std::collections::TryReserveError;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
+use typepack_engine::Elements;
 use typepack_engine::reserve::Grow;
 
 /// A short answer of a target.
@@ -43,12 +44,12 @@ pub(super) type Answer = [u64; said::BYTES / size_of::<u64>()];
 pub(super) struct Awaited {
     tag: i32,
     /// The elements that the answer goes to, and its length in bytes; `None` if it goes to no elements.
-    to: Option<(Layout, u64)>,
+    to: Option<(Elements<Plan>, u64)>,
 }
 
 impl Awaited {
     /// Describes the answer with this tag, whose `bytes` bytes go to the elements `to`.
-    pub fn new(tag: i32, to: Layout, bytes: u64) -> Self {
+    pub fn new(tag: i32, to: Elements<Plan>, bytes: u64) -> Self {
         Self { tag, to: Some((to, bytes)) }
     }
 
@@ -323,7 +324,7 @@ pub(super) enum Use {
     /// The message has this number of bytes, and goes straight to memory of the program.
     Direct(u64),
     /// The message goes to the buffer, and from there to the packed bytes `range` of the elements.
-    Buffered { data: Vec<u8>, to: Layout, range: Range<u64> },
+    Buffered { data: Vec<u8>, to: Elements<Plan>, range: Range<u64> },
     /// The send of a long put, from memory of the program.
     Put,
     /// The send of a request that waits for room in the ring: a copy with this number of bytes.
@@ -442,18 +443,18 @@ impl Answers {
     pub unsafe fn send(
         &mut self,
         engine: &mut MessageEngine,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         (label, dest): (Label, Slot),
         purpose: (&Arc<Asked>, Use),
         ids: &mut Option<Vec<u64>>,
     ) -> Result<()> {
-        let how = match purpose.1 {
-            Use::Queued(_) => How { synchronous: false, backing: Backing::Copy },
-            _ => How::STANDARD,
+        let mode = match purpose.1 {
+            Use::Queued(_) => SendMode::Buffered(None),
+            _ => SendMode::Standard,
         };
         self.make_room(engine, ids)?;
         // SAFETY: the caller guarantees the elements (the condition of `# Safety`). No memory is lent.
-        if let Some(id) = unsafe { engine.start_send(layout, label, dest, how)? } {
+        if let Some(id) = unsafe { engine.start_send(layout, label, dest, mode)? } {
             self.add(engine, id, purpose, ids);
         }
         Ok(())

@@ -23,15 +23,13 @@ use crate::comm::Space;
 use crate::commit::{bytes as bytes_plan, commit};
 use crate::endpoint::progress::OnUnwind;
 use crate::message::label::Label;
-use crate::message::payload::LayoutRef;
 use crate::message::typecheck::UNKNOWN;
-use crate::schedule::part::Part;
 use crate::settings::{Settings, UNEXPECTED_MAX};
 use crate::{Datatype, Error, ErrorKind, Named, Plan, Result};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use typepack_engine::{Cursor, pack_raw};
+use typepack_engine::{Cursor, Elements};
 
 /// The greatest number of messages to and from a target that may be under way. The target refuses more of one rank
 /// (`serve.rs`).
@@ -125,7 +123,7 @@ impl Window {
         let mut packed = vec![0_u8; head + length];
         write(packed.as_mut_ptr());
         let (origin, plan, count) = (packed.as_mut_ptr(), bytes_plan()?, label.bytes);
-        let layout = LayoutRef { origin, plan, count };
+        let layout = Elements { origin, plan, count };
         let what = (asked, Use::Queued(weight));
         endpoint.with_core(|core| {
             core.with(|answers: &mut Answers, engine| {
@@ -265,7 +263,7 @@ impl Window {
     ///   at this rank.
     pub(super) unsafe fn put_there(
         &self,
-        from: &Part<'_>,
+        from: &Elements<&Plan>,
         far: &Far<'_>,
         bytes: u64,
         ids: &mut Option<Vec<u64>>,
@@ -276,9 +274,7 @@ impl Window {
         let asked = self.asked(far.target)?;
         // SAFETY: `range` lies within the packed bytes of the elements `from`, which are readable (the condition of
         // `# Safety`), in all calls below.
-        let pack = |range: Range<u64>, to: *mut u8| unsafe {
-            pack_raw(from.plan, from.count, from.origin, range, to)
-        };
+        let pack = |range: Range<u64>, to: *mut u8| unsafe { from.pack(range, to) };
         let put = |far: &Far<'_>, range: Range<u64>| {
             let length = (range.end - range.start) as usize;
             self.name(asked, far, Kind::Put, |request| {
@@ -324,13 +320,12 @@ impl Window {
     unsafe fn send_long(
         &self,
         asked: &Arc<Asked>,
-        from: &Part<'_>,
+        from: &Elements<&Plan>,
         bytes: u64,
         tag: i32,
         ids: &mut Option<Vec<u64>>,
     ) -> Result<()> {
         let context = self.comm.space(Space::Window);
-        let layout = LayoutRef { origin: from.origin, plan: from.plan, count: from.count };
         let label = Label { context, tag, bytes, types: UNKNOWN };
         let dest = self.comm.slot(asked.target, "target_rank", ErrorKind::Rank)?;
         let started = self.comm.endpoint().start(|core| {
@@ -338,7 +333,7 @@ impl Window {
                 // SAFETY: the elements stay readable and unchanged until the put is complete at this rank (the
                 // condition of `# Safety`). The calls that complete operations wait for the message, or abandon it.
                 // `bytes` is the packed size of the elements.
-                unsafe { answers.send(engine, &layout, (label, dest), (asked, Use::Put), ids) }
+                unsafe { answers.send(engine, from, (label, dest), (asked, Use::Put), ids) }
             })?
         });
         if started.is_err() {

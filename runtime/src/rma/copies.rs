@@ -5,9 +5,8 @@
 use super::Window;
 use super::asks::Far;
 use super::target::Located;
-use crate::schedule::part::Part;
 use crate::{Error, ErrorKind, Plan, Result};
-use typepack_engine::{Side, contiguous, copy_raw};
+use typepack_engine::{Elements, contiguous, copy_raw};
 
 /// Returns the error for data that are longer than their destination.
 #[cold]
@@ -76,7 +75,7 @@ impl Window {
     #[inline(always)]
     fn between_short_runs(
         &self,
-        origin: &Part<'_>,
+        origin: &Elements<&Plan>,
         target: usize,
         displacement: i64,
         plan: &Plan,
@@ -116,7 +115,7 @@ impl Window {
     #[inline]
     pub unsafe fn put_raw(
         &self,
-        from: &Part<'_>,
+        from: &Elements<&Plan>,
         target: usize,
         displacement: i64,
         plan: &Plan,
@@ -148,7 +147,7 @@ impl Window {
     #[doc(hidden)]
     pub unsafe fn put_request(
         &self,
-        from: &Part<'_>,
+        from: &Elements<&Plan>,
         target: usize,
         displacement: i64,
         plan: &Plan,
@@ -179,7 +178,7 @@ impl Window {
     #[inline(never)]
     unsafe fn put_any(
         &self,
-        from: &Part<'_>,
+        from: &Elements<&Plan>,
         target: usize,
         displacement: i64,
         (plan, count): (&Plan, u64),
@@ -203,20 +202,14 @@ impl Window {
                 return unsafe { self.put_there(from, &far, bytes, ids) };
             }
         };
-        let src = Side {
-            plan: from.plan,
-            count: from.count,
-            memory: from.origin.cast_const(),
-            origin: 0,
-        };
-        let dst = Side { plan, count, memory, origin: 0 };
+        let dst = Elements { origin: memory, plan, count };
         // SAFETY:
         // - `bytes` is at most the packed bytes of both sides (checked above);
         // - the elements `from` are readable (the condition of `# Safety`);
         // - the elements of the target lie in the window (`locate`), which is mapped as long as the window lives;
         //   other processes may access them too, which changes values only;
         // - the sides do not overlap (the condition of `# Safety`).
-        unsafe { copy_raw(src, dst, 0..bytes) };
+        unsafe { copy_raw(*from, dst, 0..bytes) };
         self.note_stores();
         Ok(())
     }
@@ -238,7 +231,7 @@ impl Window {
     #[inline]
     pub unsafe fn get_raw(
         &self,
-        to: &Part<'_>,
+        to: &Elements<&Plan>,
         target: usize,
         displacement: i64,
         plan: &Plan,
@@ -271,7 +264,7 @@ impl Window {
     #[doc(hidden)]
     pub unsafe fn get_request(
         &self,
-        to: &Part<'_>,
+        to: &Elements<&Plan>,
         target: usize,
         displacement: i64,
         plan: &Plan,
@@ -291,7 +284,7 @@ impl Window {
     #[inline(never)]
     unsafe fn get_any(
         &self,
-        to: &Part<'_>,
+        to: &Elements<&Plan>,
         target: usize,
         displacement: i64,
         (plan, count): (&Plan, u64),
@@ -308,7 +301,7 @@ impl Window {
             compare_types((plan, count), (to.plan, to.count))?;
         }
         let memory = match located {
-            Located::Here(memory) => memory.cast_const(),
+            Located::Here(memory) => memory,
             Located::There(offset) => {
                 let far = Far { target, offset, plan, count };
                 // SAFETY: the elements `to` are writable and not in use until the get is complete (the condition of
@@ -316,24 +309,19 @@ impl Window {
                 return unsafe { self.get_far(to, &far, bytes, ids) };
             }
         };
-        if plan.is_contiguous() && to.plan.is_contiguous() {
-            let origins = [plan, to.plan].map(|plan| plan.footprint().true_lb as isize);
-            let (from, to) =
-                (memory.wrapping_offset(origins[0]), to.origin.wrapping_offset(origins[1]));
-            // SAFETY: each side is one run (`is_contiguous`) of at least `bytes` bytes, which begins at its lower
-            // bound. The other conditions are those of `copy_raw` below.
+        let from = Elements { origin: memory, plan, count };
+        if let (Some(from), Some(to)) = (from.run(), to.run()) {
+            // SAFETY: each side is one run (`Elements::run`) of at least `bytes` bytes. The other conditions are those of `copy_raw` below.
             unsafe { contiguous::fetch(from, to, bytes as usize) };
             self.note_stores();
             return Ok(());
         }
-        let src = Side { plan, count, memory, origin: 0 };
-        let dst = Side { plan: to.plan, count: to.count, memory: to.origin, origin: 0 };
         // SAFETY:
         // - `bytes` is at most the packed bytes of both sides (checked above);
         // - the elements of the target lie in the window (`locate`), which is mapped as long as the window lives;
         //   other processes may change them meanwhile, which changes values only;
         // - the elements `to` are writable, and the sides do not overlap (the condition of `# Safety`).
-        unsafe { copy_raw(src, dst, 0..bytes) };
+        unsafe { copy_raw(from, *to, 0..bytes) };
         self.note_stores();
         Ok(())
     }

@@ -17,15 +17,14 @@ use crate::comm::Space;
 use crate::commit::bytes as bytes_plan;
 use crate::endpoint::progress::OnUnwind;
 use crate::message::label::Sender;
-use crate::message::payload::{LayoutRef, Posting};
+use crate::message::payload::Posting;
 use crate::message::{Operation, Status, Tag};
-use crate::schedule::part::Part;
-use crate::{ErrorKind, Named, Result};
+use crate::{ErrorKind, Named, Plan, Result};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use typepack_engine::pack_raw;
+use typepack_engine::Elements;
 
 /// The result of [`Window::ask_briefly`].
 #[derive(Debug)]
@@ -39,7 +38,7 @@ pub(super) enum Short {
 
 /// The place for the data that an operation brings back: the packed bytes `range` of elements.
 struct Room<'a> {
-    to: LayoutRef<'a>,
+    to: Elements<&'a Plan>,
     range: Range<u64>,
     /// Whether the range is all that the elements will get. A message can then go straight to them.
     is_all: bool,
@@ -52,16 +51,13 @@ impl Room<'_> {
 
     /// Returns the place for a message that goes straight to the elements: the elements themselves, or the bytes of the
     /// range if the elements are one run. `None` if the message needs a buffer.
-    fn direct(&self) -> Result<Option<LayoutRef<'_>>> {
+    fn direct(&self) -> Result<Option<Elements<&Plan>>> {
         if self.is_all {
             return Ok(Some(self.to));
         }
-        if !self.to.plan.is_contiguous() {
-            return Ok(None);
-        }
-        let first = self.to.plan.footprint().true_lb.wrapping_add(self.range.start as i64);
-        let origin = self.to.origin.wrapping_offset(first as isize);
-        Ok(Some(LayoutRef { origin, plan: bytes_plan()?, count: self.bytes() }))
+        let Some(first) = self.to.run() else { return Ok(None) };
+        let origin = first.wrapping_add(self.range.start as usize);
+        Ok(Some(Elements { origin, plan: bytes_plan()?, count: self.bytes() }))
     }
 }
 
@@ -89,7 +85,7 @@ impl Window {
             None => {
                 data.resize(room.bytes() as usize, 0);
                 let (origin, plan) = (data.as_mut_ptr(), bytes_plan()?);
-                (LayoutRef { origin, plan, count: room.bytes() }, false)
+                (Elements { origin, plan, count: room.bytes() }, false)
             }
         };
         let what = match is_direct {
@@ -245,14 +241,13 @@ impl Window {
     /// - The elements `to` are writable, and nobody else accesses them until the receive is complete or detached.
     pub(super) unsafe fn ask_to_get(
         &self,
-        to: &Part<'_>,
+        to: &Elements<&Plan>,
         far: &Far<'_>,
         bytes: u64,
     ) -> Result<Option<u64>> {
         let (tag, endpoint) = (new_tag(), self.comm.endpoint());
-        let layout = LayoutRef { origin: to.origin, plan: to.plan, count: to.count };
         let from = Sender::Slot(self.comm.slot(far.target, "target_rank", ErrorKind::Rank)?);
-        let posting = Posting::new(layout, self.comm.space(Space::Window), from, Tag::Is(tag))?;
+        let posting = Posting::new(*to, self.comm.space(Space::Window), from, Tag::Is(tag))?;
         // SAFETY: the caller guarantees the elements until the receive is complete or detached. `Posting::new` takes
         // the capacity from the plan.
         let id = match unsafe { endpoint.receive(&posting)? } {
@@ -286,21 +281,20 @@ impl Window {
     ///   get is complete.
     pub(super) unsafe fn get_there(
         &self,
-        to: &Part<'_>,
+        to: &Elements<&Plan>,
         far: &Far<'_>,
         bytes: u64,
         ids: &mut Option<Vec<u64>>,
     ) -> Result<()> {
         let asked = self.asked(far.target)?;
-        let to = LayoutRef { origin: to.origin, plan: to.plan, count: to.count };
-        let room = Room { to, range: 0..bytes, is_all: true };
+        let room = Room { to: *to, range: 0..bytes, is_all: true };
         let send = |tag, by_words| self.send_get(far, bytes, tag, by_words);
         // SAFETY: the caller guarantees the elements.
         if unsafe { self.fetch(asked, &room, ids, send)? } {
             return Ok(());
         }
         self.in_parts(far, 1, bytes, |range, part| {
-            let room = Room { to, range: range.clone(), is_all: false };
+            let room = Room { to: *to, range: range.clone(), is_all: false };
             let send = |tag| self.send_get(part, range.end - range.start, tag, false);
             // SAFETY: the range lies in the packed bytes of the elements `to`, which the caller guarantees.
             match unsafe { self.fetch_message(asked, &room, ids, send)? } {
@@ -367,7 +361,7 @@ impl Window {
         &self,
         far: &Far<'_>,
         (named, size): (Named, usize),
-        (from, result): (Option<&Part<'_>>, Option<&Part<'_>>),
+        (from, result): (Option<&Elements<&Plan>>, Option<&Elements<&Plan>>),
         bytes: u64,
         update: Update,
         ids: &mut Option<Vec<u64>>,
@@ -381,12 +375,12 @@ impl Window {
                 let Some(from) = from else { return };
                 // SAFETY: the range lies within the `bytes` packed bytes of the elements `from`, which are readable
                 // (the condition of `# Safety`). The request has room for them.
-                unsafe { pack_raw(from.plan, from.count, from.origin, operands.clone(), to) };
+                unsafe { from.pack(operands.clone(), to) };
             };
-            let room = result.map(|result| {
-                let to =
-                    LayoutRef { origin: result.origin, plan: result.plan, count: result.count };
-                Room { to, is_all: whole == (0..bytes), range: whole.clone() }
+            let room = result.map(|result| Room {
+                to: *result,
+                is_all: whole == (0..bytes),
+                range: whole.clone(),
             });
             let what = (kind, Some(named), update);
             // SAFETY: `pack` writes the bytes of the range, of which a step has at most `DATA`. The range lies within
@@ -438,7 +432,7 @@ impl Window {
         let (plan, count) = (bytes_plan()?, size as u64);
         let far = Far { target, offset, plan, count };
         let what = (Kind::CompareAndSwap, None, Update::Replace);
-        let to = LayoutRef { origin: result, plan, count };
+        let to = Elements { origin: result, plan, count };
         let room = Room { to, range: 0..count, is_all: true };
         // SAFETY: `pack` writes twice `size` bytes, which are at most 32. The caller guarantees the result.
         let sent = unsafe {

@@ -231,12 +231,13 @@ mod tests {
     use super::super::words::{SharedWord, Word, classes, said};
     use super::*;
     use crate::commit::bytes;
-    use crate::endpoint::engine::{How, Packed};
+    use crate::endpoint::engine::Packed;
     use crate::message::label::Label;
-    use crate::message::payload::LayoutRef;
+    use crate::message::payload::SendMode;
     use crate::message::typecheck::UNKNOWN;
     use crate::shm::segment::{JobFlags, Segment};
     use crate::transport::fabric::Fabric;
+    use typepack_engine::Elements;
 
     const CONTEXT: u64 = 5;
     const TAG: i32 = 8;
@@ -363,9 +364,10 @@ mod tests {
         let bytes = 8 * data.len() as u64;
         let label = Label { context: CONTEXT, tag: 7, bytes, types: UNKNOWN };
         let plan = bytes_plan();
-        let layout = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &plan, count: bytes };
+        let layout = Elements { origin: data.as_mut_ptr().cast(), plan: &plan, count: bytes };
         // SAFETY: the data are readable and do not change until the engines are dropped, which have moved them then.
-        let sent = unsafe { scene.engines[0].send(&layout, label, Slot::new(1), How::STANDARD) };
+        let sent =
+            unsafe { scene.engines[0].send(&layout, label, Slot::new(1), SendMode::Standard) };
         sent.expect("a send");
         scene.await_served(3);
         assert!(scene.memory[1..=4096].iter().all(|word| *word == 3));

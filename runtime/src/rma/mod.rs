@@ -69,7 +69,7 @@ pub use epochs::Assertions;
 pub use hints::WindowHints;
 pub(crate) use hosting::register;
 pub use lock::LockKind;
-pub use short::{Elements, ShortUpdate};
+pub use short::{ElementKind, ShortUpdate};
 pub use typed::{
     Access, AnyThread, Cells, Exchangeable, Exposure, Fenced, Locked, LockedAll, OneThread, Target,
     Threads, WindowOf,

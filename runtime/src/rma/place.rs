@@ -8,7 +8,7 @@ use crate::commit::bytes;
 use crate::transport::types::reach;
 use crate::{ErrorClass, Plan, WindowErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use typepack_engine::Cursor;
+use typepack_engine::{Cursor, Elements};
 
 pub(super) const OTHER: ErrorClass = ErrorClass::OTHER;
 pub(super) const RANGE: ErrorClass = ErrorClass(WindowErrorKind::Range as i32);
@@ -25,21 +25,8 @@ pub(super) enum Memory {
     Attached(Arc<Mutex<Own>>),
 }
 
-/// The elements of this rank's memory that a request names. The memory stays attached as long as this value lives.
-pub(super) struct Place<'a> {
-    pub origin: *mut u8,
-    pub plan: Plan,
-    pub count: u64,
-    pub attached: Option<MutexGuard<'a, Own>>,
-}
-
-impl Place<'_> {
-    /// Returns the addresses that the elements touch.
-    pub fn addresses(&self) -> std::ops::Range<i128> {
-        let ((first, end), at) = (reach(&self.plan, self.count), self.origin as i128);
-        at + first..at + end
-    }
-}
+/// The elements of this rank's memory that a request names. The memory stays attached as long as the second value lives.
+pub(super) type Place<'a> = (Elements<Plan>, Option<MutexGuard<'a, Own>>);
 
 /// Returns the type of the elements of a request.
 pub(super) fn plan_of<'a>(heard: &'a Heard, request: &Request) -> Served<&'a Plan> {
@@ -85,7 +72,7 @@ impl Memory {
             }
         };
         let origin = base.wrapping_add(request.offset as usize);
-        Ok(Place { origin, plan: plan.clone(), count, attached })
+        Ok((Elements { origin, plan: plan.clone(), count }, attached))
     }
 
     /// Returns whether all runs of elements, which have gaps that are not attached, lie in attached memory. Elements

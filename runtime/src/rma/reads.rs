@@ -13,13 +13,12 @@
 use super::asks::Far;
 use super::ranges::state_of;
 use super::{Flavor, Window};
-use crate::schedule::part::Part;
 use crate::shm::layout::State;
 use crate::sys::cma::{RANGES, Range};
 use crate::transport::private::Reader;
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Plan, Result};
 use std::sync::{Mutex, PoisonError};
-use typepack_engine::{Cursor, unpack_raw};
+use typepack_engine::{Cursor, Elements};
 
 /// Size of the buffer in bytes.
 const BUFFER: usize = 64 << 10;
@@ -114,7 +113,12 @@ impl Window {
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if there is no such target.
-    pub(super) unsafe fn read_far(&self, far: &Far<'_>, to: &Part<'_>, bytes: u64) -> Result<bool> {
+    pub(super) unsafe fn read_far(
+        &self,
+        far: &Far<'_>,
+        to: &Elements<&Plan>,
+        bytes: u64,
+    ) -> Result<bool> {
         // The offsets in a dynamic window are addresses.
         let base = match self.flavor {
             Flavor::Dynamic => Some(0),
@@ -148,16 +152,14 @@ unsafe fn read(
     reader: Reader,
     origin: u64,
     far: &Far<'_>,
-    to: &Part<'_>,
+    to: &Elements<&Plan>,
     bytes: u64,
     gap: u64,
 ) -> Result<bool> {
-    let is_one_run = |plan: &crate::Plan| plan.is_contiguous();
-    if is_one_run(far.plan) && is_one_run(to.plan) {
-        let lb = |plan: &crate::Plan| plan.footprint().true_lb;
-        let len = bytes as usize;
-        let theirs = Range { at: origin.wrapping_add(lb(far.plan) as u64) as usize, len };
-        let ours = Range { at: to.origin.wrapping_offset(lb(to.plan) as isize) as usize, len };
+    if let (true, Some(ours)) = (far.plan.is_contiguous(), to.run()) {
+        let (lb, len) = (far.plan.footprint().true_lb, bytes as usize);
+        let theirs = Range { at: origin.wrapping_add(lb as u64) as usize, len };
+        let ours = Range { at: ours as usize, len };
         // SAFETY: the elements `to` are one run, which has at least `bytes` bytes, is writable and not in use (the
         // condition of `# Safety`).
         return Ok(unsafe { reader.read(&[ours], &[theirs]) }.is_ok());
@@ -194,7 +196,7 @@ unsafe fn read(
         }
         // SAFETY: the range lies within the first `bytes` packed bytes of the elements `to`, which are writable and not
         // in use (the condition of `# Safety`). The buffer has as many bytes: `packed` is the sum of all runs.
-        unsafe { unpack_raw(to.plan, to.count, to.origin, position..end, buffer.as_ptr()) };
+        unsafe { to.unpack(position..end, buffer.as_ptr()) };
         position = end;
     }
     Ok(true)

@@ -6,8 +6,8 @@ use super::atomic::{self, Atomic};
 use super::ranges::{Patience, hold_range};
 use super::{Window, mechanism};
 use crate::coll::Operator;
-use crate::schedule::part::Part;
 use crate::{Datatype, Named, Plan, Result};
+use typepack_engine::Elements;
 
 /// An update of one element of a predefined type of 4 or 8 bytes, prepared for [`Window::update_element`].
 #[derive(Clone, Copy, Debug)]
@@ -54,13 +54,13 @@ fn type_of_one(plan: &Plan, count: u64) -> Option<Named> {
 /// [`Window::accumulate_raw`].
 #[inline(always)]
 pub(super) fn one(
-    (from, result): (Option<&Part<'_>>, Option<&Part<'_>>),
+    (from, result): (Option<&Elements<&Plan>>, Option<&Elements<&Plan>>),
     (plan, count): (&Plan, u64),
     update: Update,
 ) -> Option<(ElementUpdate, *const u8, *mut u8)> {
     let named = type_of_one(plan, count)?;
     // The origin of an element of a predefined type is the first byte of the element.
-    let address = |part: Option<&Part<'_>>| match part {
+    let address = |part: Option<&Elements<&Plan>>| match part {
         None => Some(std::ptr::null_mut()),
         // Often all arguments have the same type.
         Some(part) if part.count == 1 && std::ptr::eq(part.plan, plan) => Some(part.origin),

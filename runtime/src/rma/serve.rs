@@ -12,28 +12,28 @@
 //! The target checks every word of a request: another rank may send anything. A request that the target refuses counts
 //! too; the error class goes to another word of the calling rank's block.
 
-use super::accumulate::{Element, Job, Place as At, Stream, Update};
+use super::accumulate::{Element, Job, Place, Stream, Update};
 use super::asks::is_put_tag;
 use super::atomic;
 use super::form::{BYTES, DATA, Kind, REQUEST, Request, WORD};
 use super::hosting::token_of;
-use super::place::{Memory, OTHER, Place, RANGE, Served, plan_of};
+use super::place::{Memory, OTHER, RANGE, Served, plan_of};
 use super::tally::Tally;
 use super::types::Heard;
 use super::words::{SharedWord, Word, Words, classes, said};
 use crate::commit::bytes;
-use crate::endpoint::engine::{How, MessageEngine};
+use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::requests::Owner;
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{Backing, LayoutRef, Posting};
+use crate::message::payload::{Posting, SendMode};
 use crate::message::typecheck::UNKNOWN;
 use crate::message::{Operation, Status, Tag};
-use crate::schedule::part::Part;
+use crate::transport::types::reach;
 use crate::{Datatype, ErrorClass, Plan, Result};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use typepack_engine::{pack_raw, unpack_raw};
+use typepack_engine::Elements;
 
 /// The greatest number of long puts and gets of one rank that are under way, and of its gets that wait. A calling rank
 /// has fewer (`asks.rs`), unless many of its threads start operations at the same time.
@@ -145,13 +145,13 @@ impl Host {
 
     /// Carries out a short put.
     fn put(&self, heard: &Heard, request: &Request, data: &[u8]) -> Served {
-        let place = self.memory.place(heard, request, data.len() as u64)?;
+        let (place, _attached) = self.memory.place(heard, request, data.len() as u64)?;
         let range = request.start..request.start + data.len() as u64;
         // SAFETY: the elements lie in the window's memory, which the program keeps valid until it frees the window or
         // detaches the memory, and both wait for this call. The range lies within the packed bytes of the elements
         // (`place` has checked both), and `data` has as many bytes. `data` is memory of this source, so the two do not
         // overlap.
-        unsafe { unpack_raw(&place.plan, place.count, place.origin, range, data.as_ptr()) };
+        unsafe { place.unpack(range, data.as_ptr()) };
         Ok(())
     }
 
@@ -181,11 +181,11 @@ impl Host {
 
     /// Carries out a get of a few bytes.
     fn get(&self, plan: &Plan, request: &Request, to: &mut [u8]) -> Served {
-        let place = self.memory.place_of(plan, request, to.len() as u64)?;
+        let (place, _attached) = self.memory.place_of(plan, request, to.len() as u64)?;
         let range = request.start..request.start + to.len() as u64;
         // SAFETY: the elements lie in the window's memory, and the range in their packed bytes, as for a put. `to` has
         // as many bytes, and is memory of this source.
-        unsafe { pack_raw(&place.plan, place.count, place.origin, range, to.as_mut_ptr()) };
+        unsafe { place.pack(range, to.as_mut_ptr()) };
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Host {
         if !old.is_empty() && old.len() != length {
             return Err(OTHER);
         }
-        let place = self.memory.place(heard, request, length as u64)?;
+        let (place, _attached) = self.memory.place(heard, request, length as u64)?;
         let element = Element::new(ty);
         let size = element.size();
         let whole = |bytes: u64| bytes.is_multiple_of(size.max(1) as u64);
@@ -229,9 +229,9 @@ impl Host {
         };
         // Both ranks must choose the same lock for an element, so the offset counts from the start of the window.
         let offset = (place.origin as usize).wrapping_sub(base) as i64;
-        let at = At { at: place.origin, offset, plan: &place.plan, count: place.count };
+        let at = Place { elements: place.view(), offset };
         let byte = bytes().map_err(|error| error.class())?;
-        let part = |memory: &mut [u8]| Part {
+        let part = |memory: &mut [u8]| Elements {
             origin: memory.as_mut_ptr(),
             plan: byte,
             count: memory.len() as u64,
@@ -259,7 +259,7 @@ impl Host {
         if request.number != BYTES || data.len() != 2 * size || size > 16 || old.len() != size {
             return Err(OTHER);
         }
-        let place = self.memory.place(heard, request, size as u64)?;
+        let (place, _attached) = self.memory.place(heard, request, size as u64)?;
         let (new, compare) = data.split_at(size);
         let held = || {
             let patience = super::ranges::Patience::under_lock(self.own);
@@ -364,7 +364,7 @@ impl Hosted {
     pub fn receive_request(&mut self, engine: &mut MessageEngine) -> Result<Operation> {
         self.receive = None;
         let origin = self.buffer.as_mut_ptr();
-        let layout = LayoutRef { origin, plan: bytes()?, count: REQUEST as u64 };
+        let layout = Elements { origin, plan: bytes()?, count: REQUEST as u64 };
         let posting = Posting::new(layout, self.context, Sender::Any, Tag::Is(self.tag))?;
         // SAFETY: the buffer has `REQUEST` bytes. Until the receive has ended, or is cancelled or detached by `close`,
         // this value keeps the buffer and does not touch it. The tag is not negative.
@@ -501,13 +501,13 @@ impl Hosted {
         data: &mut [u8],
     ) -> Result<Operation> {
         let plan = bytes()?;
-        let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: data.len() as u64 };
+        let layout = Elements { origin: data.as_mut_ptr(), plan, count: data.len() as u64 };
         let label = Label { context: self.context, tag, bytes: layout.count, types: UNKNOWN };
-        let how = How { synchronous: false, backing: Backing::Copy };
+        let mode = SendMode::Buffered(None);
         let to = Slot::new(self.host.slots[from]);
         // SAFETY: the data is readable during the call, and the engine copies what it cannot send at once. `to` is a
         // slot of the job, and the tag is not negative (`Request::decode`).
-        unsafe { engine.send(&layout, label, to, how) }
+        unsafe { engine.send(&layout, label, to, mode) }
     }
 
     /// Carries out a get, whose elements have the type `plan`.
@@ -548,7 +548,7 @@ impl Hosted {
         }
         let Ok(plan) = bytes() else { return };
         let origin = std::ptr::NonNull::<u8>::dangling().as_ptr();
-        let layout = LayoutRef { origin, plan, count: 0 };
+        let layout = Elements { origin, plan, count: 0 };
         let sender = Sender::Slot(Slot::new(self.host.slots[from]));
         let Ok(posting) = Posting::new(layout, self.context, sender, Tag::Is(tag)) else { return };
         // SAFETY: the layout has no bytes.
@@ -635,14 +635,11 @@ impl Hosted {
         }
         // From here on, the endpoint's lock, which this source holds, keeps the memory attached: a thread that detaches
         // memory ends the messages that use it, under this lock, before it returns (`withdraw`).
-        let (at, plan, count, addresses) = {
-            let place = host.memory.place_of(plan, request, request.length)?;
-            let addresses = place.addresses();
-            let Place { origin, plan, count, attached } = place;
-            drop(attached);
-            (origin, plan, count, addresses)
-        };
-        let layout = LayoutRef { origin: at, plan: &plan, count };
+        let (elements, attached) = host.memory.place_of(plan, request, request.length)?;
+        drop(attached);
+        let layout = elements.view();
+        let ((first, end), at) = (reach(layout.plan, layout.count), layout.origin as i128);
+        let addresses = at + first..at + end;
         let (context, tag, slot) = (*context, request.tag, Slot::new(host.slots[from]));
         let started = if is_put {
             let posting = Posting::new(layout, context, Sender::Slot(slot), Tag::Is(tag));
@@ -652,7 +649,7 @@ impl Hosted {
             // epoch of the calling rank. The capacity is the packed size of the elements (`Posting::new`).
             unsafe { engine.receive(&posting) }
         } else {
-            if plan.packed_bytes(count).ok() != Some(request.length) {
+            if layout.bytes().ok() != Some(request.length) {
                 return Err(OTHER.into());
             }
             let label = Label { context, tag, bytes: request.length, types: UNKNOWN };
@@ -660,7 +657,7 @@ impl Hosted {
             // or detaches the memory; both end the send first. The program does not change the elements during the
             // epoch of the calling rank. `label.bytes` is their packed size (checked above). The standard mode lends
             // no memory.
-            unsafe { engine.send(&layout, label, slot, How::STANDARD) }
+            unsafe { engine.send(&layout, label, slot, SendMode::Standard) }
         };
         match started {
             Ok(Operation::Done(_)) if is_put => host.count(engine, from, origin, Ok(())),

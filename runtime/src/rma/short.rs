@@ -3,7 +3,7 @@
 //! caller calls the function that serves all cases and returns all errors (`copies.rs`, `accumulate.rs`).
 //!
 //! The functions are inlined into the calls of the C interface. What they need of a type is known before: the number of
-//! bytes, and what its elements are ([`Elements`]).
+//! bytes, and what its elements are ([`ElementKind`]).
 
 use super::copies::copy_short;
 use super::mechanism::{self, Inside};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// What the elements of a predefined type are, for updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
-pub enum Elements {
+pub enum ElementKind {
     /// Integers, whose sum wraps.
     Integers,
     /// Values of `f32` or `f64`.
@@ -25,7 +25,7 @@ pub enum Elements {
     Others,
 }
 
-impl Elements {
+impl ElementKind {
     /// Returns what the elements of a type are.
     pub fn of(named: Named) -> Self {
         match named {
@@ -54,13 +54,13 @@ pub enum ShortUpdate {
 impl ShortUpdate {
     /// Returns the short form of an update of elements, if there is one.
     #[inline(always)]
-    pub fn new(update: Update, elements: Elements) -> Option<Self> {
+    pub fn new(update: Update, elements: ElementKind) -> Option<Self> {
         match (update, elements) {
-            (_, Elements::Others) => None,
+            (_, ElementKind::Others) => None,
             (Update::NoOp, _) => Some(Self::Load),
             (Update::Replace, _) => Some(Self::Replace),
-            (Update::Combine(Operator::Sum), Elements::Integers) => Some(Self::AddIntegers),
-            (Update::Combine(Operator::Sum), Elements::Reals) => Some(Self::AddReals),
+            (Update::Combine(Operator::Sum), ElementKind::Integers) => Some(Self::AddIntegers),
+            (Update::Combine(Operator::Sum), ElementKind::Reals) => Some(Self::AddReals),
             _ => None,
         }
     }
@@ -264,7 +264,7 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use super::{Elements, ShortUpdate, update4, update8};
+    use super::{ElementKind, ShortUpdate, update4, update8};
     use crate::Named;
     use crate::coll::Operator;
     use crate::rma::Update;
@@ -274,20 +274,20 @@ mod tests {
     #[test]
     fn pairs_and_complex_numbers_have_no_short_update() {
         for named in Named::all() {
-            let elements = Elements::of(named);
+            let elements = ElementKind::of(named);
             let short = ShortUpdate::new(Update::Combine(Operator::Sum), elements);
             if named.members().is_some() || !matches!(named.size(), 1 | 2 | 4 | 8 | 16) {
-                assert_eq!((elements, short), (Elements::Others, None), "{named}");
+                assert_eq!((elements, short), (ElementKind::Others, None), "{named}");
             }
-            if elements == Elements::Reals {
+            if elements == ElementKind::Reals {
                 assert!(matches!(named.size(), 4 | 8), "{named}");
             }
         }
         for named in [Named::C_FLOAT_COMPLEX, Named::COMPLEX8, Named::FLOAT_INT, Named::BYTE] {
-            assert_eq!(Elements::of(named), Elements::Others);
+            assert_eq!(ElementKind::of(named), ElementKind::Others);
         }
-        assert_eq!(Elements::of(Named::DOUBLE), Elements::Reals);
-        assert_eq!(Elements::of(Named::INT), Elements::Integers);
+        assert_eq!(ElementKind::of(Named::DOUBLE), ElementKind::Reals);
+        assert_eq!(ElementKind::of(Named::INT), ElementKind::Integers);
     }
 
     #[test]

@@ -17,11 +17,10 @@ use super::asks::Far;
 use super::fetches::Short;
 use super::words::said;
 use crate::endpoint::progress::{Awaited, Brief};
-use crate::schedule::part::Part;
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Plan, Result};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use typepack_engine::unpack_raw;
+use typepack_engine::Elements;
 
 /// Number of classes of lengths. A class has the lengths with the same half of a binary logarithm.
 const CLASSES: usize = 16;
@@ -132,7 +131,7 @@ impl Window {
     /// rank has died.
     pub(super) unsafe fn get_far(
         &self,
-        to: &Part<'_>,
+        to: &Elements<&Plan>,
         far: &Far<'_>,
         bytes: u64,
         ids: &mut Option<Vec<u64>>,
@@ -173,7 +172,7 @@ impl Window {
         &self,
         known: &Try,
         class: usize,
-        to: &Part<'_>,
+        to: &Elements<&Plan>,
         far: &Far<'_>,
         bytes: u64,
     ) -> Result<bool> {
@@ -199,7 +198,7 @@ impl Window {
             known.has_tried(Instant::now() <= end);
             // SAFETY: the elements `to` are writable and have at least `bytes` packed bytes (the condition of
             // `# Safety`), which are at most the length of the answer.
-            unsafe { unpack_raw(to.plan, to.count, to.origin, 0..bytes, answer.as_ptr().cast()) };
+            unsafe { to.unpack(0..bytes, answer.as_ptr().cast()) };
             return Ok(true);
         }
         // SAFETY: the elements `to` are writable, and nobody else accesses them during this call (the condition of

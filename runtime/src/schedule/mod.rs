@@ -1,6 +1,6 @@
 //! Schedules: the work of a collective operation as steps that wait for each other.
 //!
-//! `part.rs` has the buffers. `program.rs` has the steps of one schedule and the builder that lists them.
+//! `sizes.rs` checks sizes. `program.rs` has the steps of one schedule and the builder that lists them.
 //! `table.rs` has all schedules of this process. The table issues steps that are ready, and continues when
 //! the endpoint reports that their messages are complete. `calls.rs` runs a schedule (blocking), starts one
 //! (nonblocking), or keeps one (persistent). The files of this folder use `endpoint/`. The calls in
@@ -11,8 +11,6 @@
 //! So the steps of all ranks that depend on this data fail too, and no rank waits forever.
 
 pub(crate) mod calls;
-pub(crate) mod part;
 pub(crate) mod program;
+pub(crate) mod sizes;
 pub(crate) mod table;
-
-pub use part::Part;

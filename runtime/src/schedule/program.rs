@@ -15,15 +15,14 @@
 //! ended schedule had at least as many steps, plans and waits between steps. (For scratch memory, see
 //! [`Schedule::clear`].)
 
-use super::part::Part;
 use crate::endpoint::sources::Combine;
 use crate::message::label::Slot;
-use crate::message::payload::LayoutRef;
 use crate::message::typecheck::{OF_LAYOUT, UNKNOWN, of_message};
 use crate::{Error, ErrorKind, Plan, Result};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use typepack_engine::Elements;
 use typepack_engine::reserve::Grow;
 
 /// Another rank, as the destination or source of messages: its slot, and its rank for error texts.
@@ -63,7 +62,7 @@ impl PlanRef {
     }
 }
 
-/// The memory that a step reads or writes: a `Part` (`part.rs`) and its packed length. The `plan` of an operand
+/// The memory that a step reads or writes: elements and their packed length. The `plan` of an operand
 /// is an index into the schedule's list of plans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
@@ -244,9 +243,9 @@ impl Schedule {
 
     /// Returns the layout of an operand, with the operand's plan.
     #[inline]
-    pub fn layout(&self, operand: &Operand) -> LayoutRef<'_> {
+    pub fn layout(&self, operand: &Operand) -> Elements<&Plan> {
         let plan = self.plans[operand.plan as usize].get();
-        LayoutRef { origin: operand.origin, plan, count: operand.count }
+        Elements { origin: operand.origin, plan, count: operand.count }
     }
 
     /// Removes and returns the next step that is ready, or returns `None`.
@@ -333,7 +332,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     }
 
     #[inline]
-    fn operand(&mut self, part: &Part<'a>) -> Result<Operand> {
+    fn operand(&mut self, part: &Elements<&'a Plan>) -> Result<Operand> {
         let plans = &mut self.schedule.plans;
         // Most operands have the same plan as one of the last operands, so look there first.
         let same = |known: &PlanRef| matches!(known, PlanRef::Borrowed(plan) if std::ptr::eq(plan.as_ptr(), part.plan));
@@ -365,7 +364,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// # Errors
     /// Returns an engine error if the number of packed bytes of the part does not fit in 63 bits.
     #[inline]
-    pub fn send(&mut self, part: &Part<'a>, to: Peer) -> Result<StepId> {
+    pub fn send(&mut self, part: &Elements<&'a Plan>, to: Peer) -> Result<StepId> {
         let part = self.operand(part)?;
         Ok(self.push(Action::Send { part, to: to.slot, types: OF_LAYOUT }))
     }
@@ -378,8 +377,8 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// Returns the errors of [`send`](Self::send).
     pub fn send_packed(
         &mut self,
-        part: &Part<'a>,
-        origin: &Part<'a>,
+        part: &Elements<&'a Plan>,
+        origin: &Elements<&'a Plan>,
         to: Peer,
         checked: bool,
     ) -> Result<StepId> {
@@ -393,7 +392,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
     #[inline]
-    pub fn receive(&mut self, part: &Part<'a>, from: Peer) -> Result<StepId> {
+    pub fn receive(&mut self, part: &Elements<&'a Plan>, from: Peer) -> Result<StepId> {
         let part = self.operand(part)?;
         Ok(self.push(Action::Receive { part, from }))
     }
@@ -404,7 +403,12 @@ impl<'s, 'a> Builder<'s, 'a> {
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
-    pub fn copy(&mut self, from: &Part<'a>, to: &Part<'a>, rank: usize) -> Result<StepId> {
+    pub fn copy(
+        &mut self,
+        from: &Elements<&'a Plan>,
+        to: &Elements<&'a Plan>,
+        rank: usize,
+    ) -> Result<StepId> {
         let compared = !from.plan.is_same(to.plan);
         let (from, to) = (self.operand(from)?, self.operand(to)?);
         Ok(self.push(Action::Copy { from, to, rank, compared }))
@@ -416,7 +420,12 @@ impl<'s, 'a> Builder<'s, 'a> {
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
-    pub fn pack(&mut self, from: &Part<'a>, to: &Part<'a>, rank: usize) -> Result<StepId> {
+    pub fn pack(
+        &mut self,
+        from: &Elements<&'a Plan>,
+        to: &Elements<&'a Plan>,
+        rank: usize,
+    ) -> Result<StepId> {
         let (from, to) = (self.operand(from)?, self.operand(to)?);
         Ok(self.push(Action::Copy { from, to, rank, compared: false }))
     }
@@ -432,7 +441,12 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
     #[inline]
-    pub fn combine(&mut self, lower: *const u8, upper: *mut u8, all: &Part<'a>) -> Result<StepId> {
+    pub fn combine(
+        &mut self,
+        lower: *const u8,
+        upper: *mut u8,
+        all: &Elements<&'a Plan>,
+    ) -> Result<StepId> {
         self.combine_part(lower, upper, 0, all)
     }
 
@@ -447,7 +461,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         lower: *const u8,
         upper: *mut u8,
         first: u64,
-        part: &Part<'a>,
+        part: &Elements<&'a Plan>,
     ) -> Result<StepId> {
         let (elements, bytes) = (part.count, part.bytes()?);
         Ok(self.push(Action::Combine { lower, upper, first, elements, bytes }))

@@ -10,23 +10,24 @@
 //! detached, so the table never mistakes a late completion for a completion of the next schedule in this
 //! entry.
 
-use super::part::{COMPARE, check_own, unequal};
 use super::program::{Action, Builder, Schedule};
+use super::sizes::{COMPARE, check_own, unequal};
 use crate::commit::bytes;
-use crate::endpoint::engine::{How, MessageEngine};
+use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Awaited;
 use crate::endpoint::requests::{Owner, Request};
 use crate::endpoint::sources::{Combine, Errand, Panic, Source as ProgressSource};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{LayoutRef, Posting, Sink, Supply, copy_layout};
+use crate::message::payload::{Posting, SendMode, Sink, Supply, copy_layout};
 use crate::message::typecheck::{self, VOID};
 use crate::message::{Operation, Status, Tag};
 use crate::settings::Settings;
 use crate::shm::waiting::Kind;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
+use typepack_engine::Elements;
 
 /// Minimum length in bytes of a copy or combination that runs as an errand.
 const LONG: u64 = 32 << 10;
@@ -435,7 +436,7 @@ impl Entry {
                 // SAFETY: the caller that started the schedule guarantees valid memory until the schedule
                 // is over or detached, and the send ends before either. `part.bytes` is the packed size of
                 // the part.
-                match unsafe { engine.send(&layout, label, to, How::STANDARD) } {
+                match unsafe { engine.send(&layout, label, to, SendMode::Standard) } {
                     Ok(Operation::Done(_)) => Issued::Over(Ok(())),
                     Ok(Operation::Pending(id)) => Issued::InFlight(id),
                     Err(error) => {
@@ -453,8 +454,8 @@ impl Entry {
             Action::Receive { part, from } => {
                 let Place { context, tag } = self.place;
                 let (source, tag) = (Sender::Slot(from.slot), Tag::Is(tag));
-                let nothing = || -> Result<LayoutRef<'static>> {
-                    Ok(LayoutRef { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 })
+                let nothing = || -> Result<Elements<&'static Plan>> {
+                    Ok(Elements { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 })
                 };
                 let posting = if void {
                     match nothing() {
@@ -548,10 +549,10 @@ impl Entry {
             Ok(plan) => plan,
             Err(error) => return Issued::Over(Err(error)),
         };
-        let layout = LayoutRef { origin: std::ptr::null_mut(), plan, count: 0 };
+        let layout = Elements { origin: std::ptr::null_mut(), plan, count: 0 };
         let label = Label { context, tag, bytes: 0, types: VOID };
         // SAFETY: the layout has no elements, so the send touches no memory.
-        match unsafe { engine.send(&layout, label, to, How::STANDARD) } {
+        match unsafe { engine.send(&layout, label, to, SendMode::Standard) } {
             Ok(Operation::Done(_)) => Issued::Over(Ok(())),
             Ok(Operation::Pending(id)) => Issued::InFlight(id),
             Err(error) => {

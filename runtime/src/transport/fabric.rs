@@ -102,8 +102,8 @@ impl Fabric {
 
     /// Returns whether the byte at `address` lies in this rank's heap.
     #[inline]
-    pub fn holds(&self, address: u64) -> bool {
-        self.used_heap().is_some_and(|heap| heap.offset_of(address as *const u8, 1).is_some())
+    pub fn holds(&self, address: *const u8) -> bool {
+        self.used_heap().is_some_and(|heap| heap.offset_of(address, 1).is_some())
     }
 
     /// Returns the size of each rank's heap in bytes, or 0 in a job of one rank.

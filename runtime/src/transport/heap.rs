@@ -12,13 +12,13 @@ use super::protocol::CopyPlan;
 use super::single_copy::{Copier, Denied, Far, Said, SingleCopies, Takes};
 use super::types::{Located, Number, place_in};
 use crate::message::envelope::{Envelope, LONG_MAX, Place, Space};
-use crate::message::payload::{Layout, Sink, fetch, push_to};
+use crate::message::payload::Sink;
 use crate::sys::memory::Mapping;
 use crate::{Plan, Result};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use typepack_engine::{contiguous, wire};
+use typepack_engine::{Elements, contiguous, copy_raw, wire};
 
 /// The copier for messages whose data lies in a heap. It uses the engine's fused copy.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ impl Copier for HeapCopier {
         _terms: Terms,
         far: Far<'_>,
         tx: &mut Tx,
-        layout: &Layout,
+        layout: &Elements<Plan>,
         bytes: u64,
     ) -> Result<Said> {
         place(far.fabric, tx, layout, bytes)
@@ -107,7 +107,7 @@ impl Copier for HeapCopier {
         is_mapped
     }
 
-    fn room(far: Far<'_>, tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said> {
+    fn room(far: Far<'_>, tx: &mut Tx, to: &Elements<Plan>, bytes: u64) -> Result<Said> {
         place(far.fabric, tx, to, bytes)
     }
 
@@ -116,20 +116,19 @@ impl Copier for HeapCopier {
         &mut self,
         far: Far<'_>,
         from: &Located,
-        to: &Layout,
+        to: &Elements<Plan>,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
         let start = self.at(far, &from.span).ok_or(Denied)?;
-        let origin = from.origin_at(start);
         // SAFETY:
         // - the range lies within both sides (first condition of `# Safety`);
         // - the elements at `from` lie within `span` (`Known::locate`), which stays mapped until the next
-        //   call of `at`; `origin` is the address of their displacement 0. Other processes may
+        //   call of `at`. Other processes may
         //   write there at the same time; that changes values only, because the engine computes no address
         //   from data;
         // - the two sides do not overlap: the receive's memory belongs to this process, and no rank's heap
         //   overlaps another's.
-        unsafe { fetch(origin, &from.ty.plan, from.count, to, range) };
+        unsafe { copy_raw(from.elements(start), to.view(), range) };
         self.done(far);
         Ok(())
     }
@@ -138,19 +137,18 @@ impl Copier for HeapCopier {
     unsafe fn write(
         &mut self,
         far: Far<'_>,
-        from: &Layout,
+        from: &Elements<Plan>,
         to: &Located,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
         let start = self.at(far, &to.span).ok_or(Denied)?;
-        let origin = to.origin_at(start);
         // SAFETY:
         // - the range lies within both sides (first condition of `# Safety`);
         // - the elements at `to` lie within `span` (`Known::room`), which stays mapped until the next
         //   call of `at`, and the receiver leaves the bytes of the range to this rank (second condition);
         // - the send's memory is valid (third condition) and belongs to this process, so it does not
         //   overlap the receiver's heap.
-        unsafe { push_to(from, origin, &to.ty.plan, to.count, range) };
+        unsafe { copy_raw(from.view(), to.elements(start), range) };
         self.done(far);
         Ok(())
     }
@@ -170,7 +168,7 @@ pub fn is_shared(fabric: &Fabric, to: &Sink, bytes: u64) -> bool {
 /// does not know the type of the data, first sends it the definition of the type. Returns
 /// [`Said::NoRoom`] if the ring has no room for the definition, and [`Said::Nothing`] if the data does
 /// not lie in the heap or its type cannot be defined.
-fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said> {
+fn place(fabric: &Fabric, tx: &mut Tx, layout: &Elements<Plan>, bytes: u64) -> Result<Said> {
     let Some((place, plan)) = place_in(fabric, layout, bytes) else {
         return Ok(Said::Nothing);
     };

@@ -21,12 +21,12 @@ use super::part_choice::{Beginning, CLASSES, class};
 use super::protocol::{CopyPlan, Matched, Offered, Protocol, Work};
 use super::ready::Ready;
 use super::stage::Stage;
-use crate::Result;
 use crate::message::envelope::{Envelope, PART_MAX};
 use crate::message::label::{Label, Shape, Status};
-use crate::message::payload::LayoutRef;
 use crate::settings::Forced;
+use crate::{Plan, Result};
 use std::ops::Range;
+use typepack_engine::Elements;
 use typepack_engine::contiguous::Method;
 
 /// Number of bytes in the first part. A short first part lets the receiver begin early. The further parts have
@@ -114,13 +114,12 @@ impl Parts {
         &self,
         tx: &mut Tx,
         (fabric, stage, terms): (&Fabric, &mut Stage, Terms),
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         busy: bool,
     ) -> Result<Option<(u64, Method)>> {
         let shape = || Stage::shape(layout.plan, layout.count);
-        let other_way =
-            fabric.holds(layout.first_address()) || Self::takes_turns(label.bytes, busy, shape);
+        let other_way = fabric.holds(layout.first()) || Self::takes_turns(label.bytes, busy, shape);
         let Some(method) = self.begin(tx, terms, &label, other_way) else { return Ok(None) };
         let how = (shape(), method);
         let done = write(tx, fabric, label, 0, method, |len, range, to| {

@@ -26,12 +26,13 @@ use super::tuning::{self, Situation, Way};
 use super::types::Located;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::{Label, Sender, Shape, Slot};
-use crate::message::payload::{LayoutRef, SHORT, Sink, Supply, buffer};
+use crate::message::payload::{SHORT, Sink, Supply, buffer};
 use crate::shm::recall;
 use crate::shm::ring::Violation;
 use crate::shm::topology::Distance;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
 use std::sync::atomic::Ordering;
+use typepack_engine::Elements;
 use typepack_engine::contiguous::{self, Method};
 
 /// Another rank.
@@ -102,7 +103,7 @@ impl Peer {
     pub unsafe fn send_parts(
         &mut self,
         with: (&Fabric, &mut Stage, Terms),
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         busy: bool,
     ) -> Result<Option<(u64, Method)>> {
@@ -158,7 +159,7 @@ impl Peer {
         let begun = matches!(send.stage, SendStage::Parts(1.., _));
         if !begun && !eager && !send.synchronous {
             let in_heap = match &send.supply {
-                Supply::Memory(layout) => work.fabric.holds(layout.view().first_address()),
+                Supply::Memory(layout) => work.fabric.holds(layout.first()),
                 _ => false,
             };
             let turns = Parts::takes_turns(bytes, work.busy, || Stage::shape_of(&send.supply));

@@ -23,12 +23,13 @@ use super::link::Tx;
 use super::protocol::CopyPlan;
 use super::single_copy::{Copier, Denied, Far, Said, SingleCopies, Takes};
 use super::types::Located;
-use crate::Result;
 use crate::message::envelope::{BYTES, Place, Space};
-use crate::message::payload::{Layout, Sink};
+use crate::message::payload::Sink;
 use crate::sys::cma;
+use crate::{Plan, Result};
 use std::num::NonZeroU32;
 use std::ops::Range;
+use typepack_engine::Elements;
 
 /// The answer to the question whether this rank can read the memory of another rank.
 #[derive(Clone, Copy, Debug, Default)]
@@ -163,7 +164,7 @@ impl Copier for PrivateCopier {
         terms: Terms,
         far: Far<'_>,
         _tx: &mut Tx,
-        layout: &Layout,
+        layout: &Elements<Plan>,
         bytes: u64,
     ) -> Result<Said> {
         if !layout.plan.is_contiguous()
@@ -172,7 +173,7 @@ impl Copier for PrivateCopier {
         {
             return Ok(Said::Nothing);
         }
-        let origin = layout.first();
+        let origin = layout.first() as u64;
         Ok(Said::Place(Place { space: Space::Private, number: BYTES, origin, count: bytes }))
     }
 
@@ -191,12 +192,12 @@ impl Copier for PrivateCopier {
         &mut self,
         _far: Far<'_>,
         from: &Located,
-        to: &Layout,
+        to: &Elements<Plan>,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
         // SAFETY: the receive is one run of memory, because `takes` accepts no other. The caller
         // guarantees that the bytes of `range` are valid and that no other rank writes to them (third
         // condition of the trait).
-        unsafe { self.reads.copy(to.first(), from.origin, &range) }
+        unsafe { self.reads.copy(to.first() as u64, from.origin, &range) }
     }
 }

@@ -26,14 +26,15 @@ use super::link::{HelpWanted, Link, Outgoing, Tx};
 use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use super::stage::Stage;
 use super::types::Located;
-use crate::Result;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::Status;
-use crate::message::payload::{Layout, Sink, Supply};
+use crate::message::payload::{Sink, Supply};
 use crate::shm::ring::Violation;
 use crate::shm::work_split::Cut;
+use crate::{Plan, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
+use typepack_engine::Elements;
 use typepack_engine::contiguous::{self, Method};
 
 /// The error of a copy: this rank cannot access the other rank's memory.
@@ -93,7 +94,13 @@ pub trait Copier {
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
-    fn place(terms: Terms, far: Far<'_>, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said>;
+    fn place(
+        terms: Terms,
+        far: Far<'_>,
+        tx: &mut Tx,
+        layout: &Elements<Plan>,
+        bytes: u64,
+    ) -> Result<Said>;
 
     /// Returns the ranks that copy a message of `bytes` bytes into `to` in place. `next` is true if the receiver
     /// reads no older message of this sender in place.
@@ -113,7 +120,7 @@ pub trait Copier {
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
-    fn room(far: Far<'_>, tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said> {
+    fn room(far: Far<'_>, tx: &mut Tx, to: &Elements<Plan>, bytes: u64) -> Result<Said> {
         let _ = (far, tx, to, bytes);
         Ok(Said::Nothing)
     }
@@ -131,7 +138,7 @@ pub trait Copier {
         &mut self,
         far: Far<'_>,
         from: &Located,
-        to: &Layout,
+        to: &Elements<Plan>,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied>;
 
@@ -147,7 +154,7 @@ pub trait Copier {
     unsafe fn write(
         &mut self,
         far: Far<'_>,
-        from: &Layout,
+        from: &Elements<Plan>,
         to: &Located,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
@@ -534,7 +541,7 @@ impl Incoming {
         copier: &mut C,
         far: Far<'_>,
         area: &Area,
-        to: &Layout,
+        to: &Elements<Plan>,
         total: u64,
     ) -> std::result::Result<Copied, Violation> {
         // SAFETY: every call passes a range of the message, and

@@ -17,12 +17,11 @@ use super::fabric::Fabric;
 use super::long_types::LongTypes;
 use crate::Plan;
 use crate::message::envelope::{BYTES, NUMBERS_END, Place, Space, TYPE_MAX, TYPES};
-use crate::message::payload::Layout;
 use crate::shm::ring::Violation;
 use std::ops::Range;
 use std::ptr::NonNull;
 use typepack_engine::analysis::Facts;
-use typepack_engine::wire;
+use typepack_engine::{Elements, wire};
 
 /// A defined type.
 #[derive(Debug)]
@@ -145,10 +144,12 @@ pub struct Located {
 }
 
 impl Located {
-    /// Returns the address of displacement 0 if `start` is the address of the first byte of `span`.
+    /// Returns the elements in this process if `start` is the address of the first byte of `span`.
     #[inline]
-    pub fn origin_at(&self, start: NonNull<u8>) -> *mut u8 {
-        start.as_ptr().wrapping_add(self.origin.wrapping_sub(self.span.start) as usize)
+    pub fn elements(&self, start: NonNull<u8>) -> Elements<&Plan> {
+        let ahead = self.origin.wrapping_sub(self.span.start) as usize;
+        let origin = start.as_ptr().wrapping_add(ahead);
+        Elements { origin, plan: &self.ty.plan, count: self.count }
     }
 }
 
@@ -278,7 +279,7 @@ pub fn reach(plan: &Plan, count: u64) -> (i128, i128) {
 /// caller must then define the plan's type and put the type's number into the place.
 pub fn place_in<'a>(
     fabric: &Fabric,
-    layout: &'a Layout,
+    layout: &'a Elements<Plan>,
     bytes: u64,
 ) -> Option<(Place, Option<&'a Plan>)> {
     let heap = fabric.used_heap()?;

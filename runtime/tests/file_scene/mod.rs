@@ -1,8 +1,9 @@
 //! What the tests of files share: the path and the opening of a file, and accesses by every kind of call.
 
 use std::path::{Path, PathBuf};
+use typepack::engine::Elements;
 use typepack::io::{Access, File, Mode, Position};
-use typepack::{Communicator, Part, Plan};
+use typepack::{Communicator, Plan};
 
 /// Returns the path of a file of this job, in the folder that `FAULTS_FOLDER` names or in that for temporary files.
 pub fn path(world: &Communicator, name: &str) -> PathBuf {
@@ -32,7 +33,7 @@ pub fn started(
     split: bool,
     data: &mut [u8],
 ) -> typepack::Result<u64> {
-    let part = Part { origin: data.as_mut_ptr(), plan: scene.byte, count: data.len() as u64 };
+    let part = Elements { origin: data.as_mut_ptr(), plan: scene.byte, count: data.len() as u64 };
     // SAFETY: `data` outlives the access, which is over when `finish` or `end` has returned, and nobody else uses it.
     unsafe {
         if split {

@@ -7,10 +7,11 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::Command;
+use typepack::engine::Elements;
 
 use crate::harness::{PATIENT, Signs, kill, mpiexec_at};
 use crate::job::mpiexec;
-use typepack::{Collective, Datatype, Named, Part, Source, Tag};
+use typepack::{Collective, Datatype, Named, Plan, Source, Tag};
 
 /// The name of the environment variable that contains the role.
 const ROLE: &str = "MPIEXEC_TEST_ROLE";
@@ -248,11 +249,11 @@ fn windows(world: &typepack::Communicator) {
         requests.lock_raw(LockKind::Shared, other, Assertions::NONE)?;
         let mut one = 1_u64;
         let origin = std::ptr::from_mut(&mut one).cast();
-        let part = Part { origin, plan: &word, count: 1 };
+        let part = Elements { origin, plan: &word, count: 1 };
         let sum = Op::Sum.into();
         let part_of = |values: &mut [u64]| {
             let (origin, count) = (values.as_mut_ptr().cast(), values.len() as u64);
-            Part { origin, plan: &word, count }
+            Elements { origin, plan: &word, count }
         };
         let (fetched, all) = (part_of(&mut old[..1]), part_of(&mut got));
         let many = part_of(&mut old[1..]);
@@ -339,9 +340,9 @@ fn neighbors(world: &typepack::Communicator) {
     for count in [4_usize, 3000, 40_000].into_iter().cycle() {
         let words = 2 * sides * count;
         let (mut out, mut back) = (vec![grid.comm().rank() as f64; words], vec![-1.0; words]);
-        let parts = |values: &mut Vec<f64>| -> Vec<Part<'_>> {
+        let parts = |values: &mut Vec<f64>| -> Vec<Elements<&Plan>> {
             let base = values.as_mut_ptr();
-            let part = |side: usize| Part {
+            let part = |side: usize| Elements {
                 origin: base.wrapping_add(2 * side * count).cast(),
                 plan,
                 count: count as u64,

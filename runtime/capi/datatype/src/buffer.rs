@@ -2,8 +2,8 @@
 
 use crate::abi;
 use crate::failure::{Failure, Result};
-use std::ffi::c_void;
-use typepack_engine::Plan;
+use std::borrow::Borrow;
+use typepack_engine::{Elements, Plan};
 
 /// Size, in bytes, of the first page of the address space. No object lies in this page.
 const PAGE: i64 = 4096;
@@ -16,21 +16,22 @@ pub const ADDRESS_BITS: u32 = 57;
 /// memory can exist.
 const MANY: u64 = 1 << 31;
 
-/// Checks that memory can exist at the addresses of the `elements` elements at `buf`.
+/// Checks that memory can exist at the addresses of elements. `argument` is the name of the buffer.
 ///
-/// If `buf` lies in the first page (`MPI_BOTTOM`, or by mistake `MPI_IN_PLACE`), the displacements of the datatype must
+/// If the buffer lies in the first page (`MPI_BOTTOM`, or by mistake `MPI_IN_PLACE`), the displacements of the datatype must
 /// be absolute addresses, so this function checks that the data begin beyond the first page. Otherwise this function
 /// checks only the last element, and only if there are at least `MANY` elements.
 ///
 /// # Errors
 /// Returns `MPI_ERR_BUFFER` if a checked element lies at an address where no memory can exist.
 #[inline]
-pub fn memory(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
-    let low = is_low(buf);
-    if elements == 0 || (!low && elements < MANY) {
+pub fn memory<P: Borrow<Plan>>(elements: &Elements<P>, argument: &'static str) -> Result {
+    let low = is_low(elements.origin);
+    if elements.count == 0 || (!low && elements.count < MANY) {
         return Ok(());
     }
-    if low { nowhere(buf, plan, argument) } else { far(buf, plan, elements, argument) }
+    let elements = elements.view();
+    if low { nowhere(elements, argument) } else { far(elements, argument) }
 }
 
 /// Returns whether an address is null or another constant of the standard that stands for no memory (`MPI_IN_PLACE`),
@@ -41,25 +42,26 @@ pub fn is_low<T>(address: *const T) -> bool {
 }
 
 #[cold]
-fn far(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
+fn far(elements: Elements<&Plan>, argument: &'static str) -> Result {
+    let Elements { origin, plan, count } = elements;
     let shape = plan.footprint();
-    let last = buf as i128 + i128::from(shape.extent) * i128::from(elements - 1);
+    let last = origin as i128 + i128::from(shape.extent) * i128::from(count - 1);
     let (low, high) = (last + i128::from(shape.true_lb), last + i128::from(shape.true_ub));
     if plan.element_bytes() == 0 || (low >= 0 && high <= 1 << ADDRESS_BITS) {
         return Ok(());
     }
     let detail = format!(
-        "the last of {elements} elements would lie at the addresses {low:#x}..{high:#x}, where no memory can be"
+        "the last of {count} elements would lie at the addresses {low:#x}..{high:#x}, where no memory can be"
     );
     Err(Failure::new(abi::ERR_BUFFER, argument, detail))
 }
 
 #[cold]
-fn nowhere(buf: *const c_void, plan: &Plan, argument: &'static str) -> Result {
+fn nowhere(Elements { origin, plan, .. }: Elements<&Plan>, argument: &'static str) -> Result {
     if plan.element_bytes() == 0 {
         return Ok(());
     }
-    let detail = match buf as usize {
+    let detail = match origin as usize {
         abi::IN_PLACE => "MPI_IN_PLACE is not allowed; a buffer is needed",
         // The address is below one page, so the sum does not overflow beyond that page.
         low if plan.footprint().true_lb >= PAGE - low as i64 => return Ok(()),

@@ -14,7 +14,7 @@ use crate::raw;
 use crate::types;
 use std::ffi::c_void;
 use typepack_engine::external32::{External32, pack_external_raw, unpack_external_raw};
-use typepack_engine::{pack_at_raw, pack_external_size, unpack_at_raw};
+use typepack_engine::{Elements, pack_at_raw, pack_external_size, unpack_at_raw};
 
 /// Converts an argument that is the size of a buffer, or a position in a buffer, to a `usize`. Returns
 /// `MPI_ERR_ARG` if the argument is negative.
@@ -80,7 +80,7 @@ pub unsafe fn pack<W: CountWidth>(
     let (out, mut position) = position(at)?;
     let ty = types::hold(datatype)?;
     let plan = ty.plan()?;
-    memory(inbuf, plan, elements, "inbuf")?;
+    memory(&Elements::new(inbuf, plan, elements), "inbuf")?;
     // SAFETY: `inbuf` is readable for `elements` elements of the type of `plan` (first condition of
     // `# Safety`; `MPI_BOTTOM` is address 0). `outbuf` is writable for `size` bytes and does not overlap
     // these elements (second condition).
@@ -110,7 +110,7 @@ pub unsafe fn unpack<W: CountWidth>(
     let (out, mut position) = position(at)?;
     let ty = types::hold(datatype)?;
     let plan = ty.plan()?;
-    memory(outbuf, plan, elements, "outbuf")?;
+    memory(&Elements::new(outbuf, plan, elements), "outbuf")?;
     // SAFETY: `inbuf` is readable for `size` bytes (first condition of `# Safety`). `outbuf` is writable for
     // `elements` elements of the type of `plan`, which do not overlap `inbuf` (second condition).
     unsafe { unpack_at_raw(plan, elements, inbuf.cast(), size, &mut position, outbuf.cast())? };
@@ -202,7 +202,7 @@ fn external<W: CountWidth>(
     let (out, position) = position(at)?;
     let end = types::with::<_, Failure>(datatype, |ty| {
         let plan = ty.plan()?;
-        memory(origin, plan, elements, names.memory[0])?;
+        memory(&Elements::new(origin, plan, elements), names.memory[0])?;
         let external = plan.external32()?;
         let bytes = pack_external_size(external, elements)?;
         let end = place(position, bytes, size, names.packed[1])?;

@@ -16,7 +16,8 @@ use crate::datatype;
 use crate::error::{Failure, Result};
 use crate::raw;
 use std::ffi::{c_int, c_void};
-use typepack::{Collective, Combine, Communicator, Part, Plan};
+use typepack::engine::Elements;
+use typepack::{Collective, Combine, Communicator, Plan};
 
 /// Generates the blocking, the nonblocking and the persistent form of each listed call. Every form takes
 /// the arguments that its entry lists in parentheses, and then the communicator. The nonblocking form also
@@ -420,8 +421,8 @@ fn exchanges_in_place(comm: &Communicator, sendbuf: *const c_void) -> Result<boo
 
 fn alltoall_call<'a>(
     equal: bool,
-    send: Option<&'a [Part<'a>]>,
-    receive: &'a [Part<'a>],
+    send: Option<&'a [Elements<&'a Plan>]>,
+    receive: &'a [Elements<&'a Plan>],
 ) -> Collective<'a> {
     match equal {
         true => Collective::AlltoallEqual { send, receive },

@@ -15,7 +15,8 @@ use crate::raw;
 use smallvec::SmallVec;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
-use typepack::{Communicator, Part, Plan, Root};
+use typepack::engine::Elements;
+use typepack::{Communicator, Plan, Root};
 
 /// No object begins below this address, because the first page is never mapped. If elements would lie at a
 /// lower address, the program has passed a null pointer or a sentinel by mistake. A null pointer as
@@ -26,7 +27,7 @@ const FIRST_ADDRESS: i64 = 4096;
 const LAST_ADDRESS: i64 = 1 << ADDRESS_BITS;
 
 /// One part of memory per rank, or per neighbour. A call with few parts allocates no memory for them.
-pub type Parts<'a> = SmallVec<[Part<'a>; 8]>;
+pub type Parts<'a> = SmallVec<[Elements<&'a Plan>; 8]>;
 
 /// Returns whether a buffer is `MPI_IN_PLACE`.
 pub fn in_place(buffer: *const c_void) -> bool {
@@ -45,7 +46,7 @@ pub fn part<'a>(
     elements: u64,
     plan: &'a Plan,
     argument: &'static str,
-) -> Result<Part<'a>> {
+) -> Result<Elements<&'a Plan>> {
     if elements > 0 && plan.element_bytes() > 0 {
         let place = range(buffer, offset, elements, plan).unwrap_or((0, 0));
         if place.0 < FIRST_ADDRESS || place.1 > LAST_ADDRESS {
@@ -55,7 +56,7 @@ pub fn part<'a>(
     // This addition can wrap around only if the part has no bytes. Otherwise the code above has checked the
     // addresses of the elements.
     let origin = buffer.cast::<u8>().cast_mut().wrapping_offset(offset as isize);
-    Ok(Part { origin, plan, count: elements })
+    Ok(Elements { origin, plan, count: elements })
 }
 
 /// Returns the first address of some elements, and the address after the last one. Returns `None` if an address does
@@ -106,10 +107,8 @@ fn nowhere(
 ///
 /// # Errors
 /// Returns `MPI_ERR_BUFFER` if the two buffers are the same memory.
-pub fn apart(send: &Part<'_>, receive: &Part<'_>) -> Result {
-    let first =
-        |part: &Part<'_>| part.origin.wrapping_offset(part.plan.footprint().true_lb as isize);
-    if first(send) == first(receive) && send.bytes()? > 0 && receive.bytes()? > 0 {
+pub fn apart(send: &Elements<&Plan>, receive: &Elements<&Plan>) -> Result {
+    if send.first() == receive.first() && send.bytes()? > 0 && receive.bytes()? > 0 {
         let detail = "this is the same memory as sendbuf; to use one buffer for both, pass MPI_IN_PLACE (not on an intercommunicator)";
         return Err(Failure::new(abi::ERR_BUFFER, "recvbuf", detail));
     }
@@ -141,7 +140,7 @@ fn row<'a>(
     parts.reserve(size);
     for rank in 0..size {
         let origin = first.origin.wrapping_offset(step.wrapping_mul(rank as isize));
-        parts.push(Part { origin, ..first });
+        parts.push(Elements { origin, ..first });
     }
     Ok(())
 }
@@ -300,7 +299,7 @@ pub fn own<'a>(
     elements: u64,
     ty: &'a Option<Held<Type>>,
     argument: &'static str,
-) -> Result<Option<Part<'a>>> {
+) -> Result<Option<Elements<&'a Plan>>> {
     match ty {
         None => Ok(None),
         Some(ty) => part(buffer, 0, elements, ty.plan()?, argument).map(Some),

@@ -26,6 +26,7 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use typepack::engine::Elements;
 use typepack::{Operation, Plan, SendMode, Status};
 
 /// Messages in a buffer begin at multiples of this number of bytes.
@@ -206,18 +207,16 @@ impl Pool {
     ///
     /// # Safety
     ///
-    /// - `buf` is readable for `count` elements of the type of `plan`.
+    /// - The elements are readable.
     /// - `dest` is a rank of the world, and `tag` is not negative.
     unsafe fn send(
         &self,
         comm: &Comm,
-        buf: *const u8,
-        plan: &Plan,
-        count: u64,
+        elements: Elements<&Plan>,
         dest: usize,
         tag: c_int,
     ) -> Result<Operation> {
-        let bytes = plan.packed_bytes(count)?;
+        let bytes = elements.bytes()?;
         let mut pool = self.lock();
         let Some(buffer) = &mut *pool else {
             if bytes == 0 {
@@ -225,7 +224,7 @@ impl Pool {
                 // keeps the envelope itself.
                 let messages = comm.messages();
                 // SAFETY: no byte is read. `dest` and `tag` are valid (second condition of `# Safety`).
-                let sent = unsafe { messages.send(SendMode::Copied, buf, plan, count, dest, tag)? };
+                let sent = unsafe { messages.send(SendMode::Buffered(None), elements, dest, tag)? };
                 messages.abandon(sent);
                 return Ok(Operation::Done(Status { source: dest, tag, bytes }));
             }
@@ -258,7 +257,7 @@ impl Pool {
             buffer.sweep_at = SWEEP_MIN.max(2 * buffer.held.len());
         }
         let (mode, place) = if automatic {
-            (SendMode::Copied, 0..0)
+            (SendMode::Buffered(None), 0..0)
         } else {
             let place = next.or_else(|| buffer.place(bytes)).ok_or_else(|| {
                 let (size, held) = (buffer.size, buffer.held.len());
@@ -269,13 +268,13 @@ impl Pool {
             })?;
             let start = buffer.aligned(place.start) as usize;
             let start = (buffer.address as *mut u8).wrapping_add(start);
-            (SendMode::Lent(start), place)
+            (SendMode::lent(start), place)
         };
         // SAFETY: the elements are readable, and `dest` and `tag` are valid (both conditions of `# Safety`). The
         // runtime copies the elements before `send` returns. The place lies in the attached buffer, which the
         // caller of `attach` lets this library write until `detach` returns, and `detach` waits for the messages
         // in the buffer. No other message overlaps the place.
-        let sent = unsafe { messages.send(mode, buf, plan, count, dest, tag)? };
+        let sent = unsafe { messages.send(mode, elements, dest, tag)? };
         if let Operation::Pending(send) = sent {
             buffer.hold(Held { send, place });
         }
@@ -373,22 +372,19 @@ fn wait(sends: &[u64]) -> Result {
 ///
 /// # Safety
 ///
-/// - `buf` is readable for `count` elements of the type of `plan`.
+/// - The elements are readable.
 /// - `dest` is a rank of the world, and `tag` is not negative.
 pub unsafe fn send(
     on: &On,
-    buf: *const u8,
-    plan: &Plan,
-    count: u64,
+    elements: Elements<&Plan>,
     dest: usize,
     tag: c_int,
 ) -> Result<Operation> {
-    // SAFETY: `Pool::send` requires the two conditions of `# Safety`: the `count` elements at `buf` are readable,
-    // and `dest` and `tag` are valid.
+    // SAFETY: `Pool::send` requires the two conditions of `# Safety`: the elements are readable, and `dest` and `tag` are valid.
     unsafe {
         match of(on.handle.0).or_else(|| of(on.comm.session)) {
-            Some(pool) => pool.send(&on.comm, buf, plan, count, dest, tag),
-            None => PROCESS.send(&on.comm, buf, plan, count, dest, tag),
+            Some(pool) => pool.send(&on.comm, elements, dest, tag),
+            None => PROCESS.send(&on.comm, elements, dest, tag),
         }
     }
 }

@@ -7,14 +7,16 @@
 
 use super::{FILES, error_of, find};
 use crate::argument::Output;
+use crate::buffer::memory;
 use crate::count_width::CountWidth;
 use crate::error::{Failure, Result};
-use crate::p2p::Elements;
+use crate::p2p;
 use crate::raw::{self, Datatype, Offset, Status};
 use crate::request::{self, OfFile};
 use crate::status::StatusOutput;
 use std::ffi::c_void;
-use typepack::Part;
+use typepack::Plan;
+use typepack::engine::Elements;
 use typepack::io::{Access, File, Position, Started};
 
 /// Defines the calls. Each line of the list has the synchronism, the name of the Rust function, the type of the
@@ -168,16 +170,12 @@ fn elements<W: CountWidth>(
     buf: *const c_void,
     count: W::Count,
     datatype: Datatype,
-) -> Result<Elements> {
-    let checked = Elements::new(buf, count, datatype).and_then(|elements| {
-        elements.memory("buf")?;
+) -> Result<Elements<Plan>> {
+    let checked = p2p::elements(buf, count, datatype).and_then(|elements| {
+        memory(&elements, "buf")?;
         Ok(elements)
     });
     checked.inspect_err(|failure| file.refuse(access, background, error_of(failure)))
-}
-
-fn part(elements: &Elements) -> Part<'_> {
-    Part { origin: elements.origin, plan: &elements.plan, count: elements.count }
 }
 
 /// Makes a blocking access.
@@ -198,7 +196,7 @@ unsafe fn blocking<W: CountWidth>(
     let elements = elements::<W>(&file, access, false, buf, count, datatype)?;
     // SAFETY: `access_raw` requires that the elements are valid until it returns. The caller guarantees that
     // they are valid until this function returns (the condition of `# Safety`), which is later.
-    let result = unsafe { file.access_raw(access, &part(&elements)) };
+    let result = unsafe { file.access_raw(access, &elements.view()) };
     written(status, result)
 }
 
@@ -224,7 +222,7 @@ unsafe fn nonblocking<W: CountWidth>(
     let elements = elements::<W>(&file, access, true, buf, count, datatype)?;
     // SAFETY: the caller guarantees that the elements are valid until the request is complete (the condition of
     // `# Safety`). The request is complete only when the operation has ended or has been abandoned.
-    let Started { operation, pending } = unsafe { file.start_raw(access, &part(&elements))? };
+    let Started { operation, pending } = unsafe { file.start_raw(access, &elements.view())? };
     let handler = object.handler.clone();
     let of_file = OfFile { handle: fh, handler, _pending: pending };
     out.set(request::open_access(operation, of_file, access.collective)?);
@@ -248,5 +246,5 @@ unsafe fn begin<W: CountWidth>(
     let elements = elements::<W>(&file, access, true, buf, count, datatype)?;
     // SAFETY: the caller guarantees that the elements are valid until the call that ends the access returns (the
     // condition of `# Safety`). That call returns after `File::end` has returned.
-    unsafe { file.begin_raw(access, &part(&elements)) }.map_err(Failure::from)
+    unsafe { file.begin_raw(access, &elements.view()) }.map_err(Failure::from)
 }

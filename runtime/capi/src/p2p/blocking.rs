@@ -1,7 +1,7 @@
 //! Blocking sends and receives, and calls that do both, such as `MPI_Sendrecv` (MPI-5.0 sections 3.2, 3.4,
 //! 3.11).
 
-use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
+use super::{destination, elements, memory, on, origin, send as start_send};
 use crate::comm;
 use crate::comm::On;
 use crate::count_width::{CountWidth, Number, count as checked};
@@ -11,6 +11,7 @@ use crate::raw;
 use crate::request::Outcome;
 use crate::status::StatusOutput;
 use std::ffi::{c_int, c_void};
+use typepack::engine::Elements;
 use typepack::{Operation, Plan, SendMode, Source, Tag};
 
 /// Sends a message. Returns when the program may change the buffer and, in synchronous mode, a receive has
@@ -21,7 +22,7 @@ use typepack::{Operation, Plan, SendMode, Source, Tag};
 /// - `buf` is readable for `count` elements of `datatype` until the call returns.
 #[inline]
 unsafe fn blocking(
-    mode: Mode,
+    mode: SendMode,
     buf: *const c_void,
     count: impl Number,
     datatype: raw::Datatype,
@@ -29,35 +30,31 @@ unsafe fn blocking(
     tag: c_int,
     comm: raw::Comm,
 ) -> Result {
-    if mode == Mode::Buffered {
+    if let SendMode::Buffered(_) = mode {
         let on = on(comm)?;
         let count = checked(count, "count")?;
         return datatype::with(datatype, |ty| {
-            let plan = ty.plan()?;
+            let elements = Elements::new(buf, ty.plan()?, count);
             let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(()) };
-            memory(buf, plan, count, "buf")?;
+            memory(&elements, "buf")?;
             // The send may continue after this call has returned, because the attached buffer holds a copy of
             // the message.
             // SAFETY: the elements at `buf` are readable (condition of `# Safety`), and `start_send` copies
             // them before it returns. `destination` has checked the rank and the tag.
-            unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(drop) }
+            unsafe { start_send(&on, mode, elements, dest, tag).map(drop) }
         });
     }
     comm::with(comm, |comm| {
         let count = checked(count, "count")?;
         datatype::with(datatype, |ty| {
-            let plan = ty.plan()?;
+            let elements = Elements::new(buf, ty.plan()?, count);
             let Some(dest) = destination(comm, dest, tag)? else { return Ok(()) };
-            memory(buf, plan, count, "buf")?;
-            let mode = match mode {
-                Mode::Synchronous => SendMode::Synchronous,
-                Mode::Standard | Mode::Ready | Mode::Buffered => SendMode::Standard,
-            };
+            memory(&elements, "buf")?;
             let messages = comm.messages();
             // SAFETY: the elements at `buf` are readable until this function returns (condition of
             // `# Safety`). This function returns only after `finish` has returned, and the operation has
             // ended by then. `destination` has checked the rank and the tag. The mode lends no memory.
-            let started = unsafe { messages.send(mode, buf.cast(), plan, count, dest, tag)? };
+            let started = unsafe { messages.send(mode, elements, dest, tag)? };
             messages.finish(started)?;
             Ok(())
         })
@@ -66,10 +63,10 @@ unsafe fn blocking(
 
 send_family! {
     blocking ();
-    send, Standard, "MPI_Send";
-    ssend, Synchronous, "MPI_Ssend";
-    bsend, Buffered, "MPI_Bsend";
-    rsend, Ready, "MPI_Rsend";
+    send, SendMode::Standard, "MPI_Send";
+    ssend, SendMode::Synchronous, "MPI_Ssend";
+    bsend, SendMode::Buffered(None), "MPI_Bsend";
+    rsend, SendMode::Ready, "MPI_Rsend";
 }
 
 /// `MPI_Recv`.
@@ -89,17 +86,16 @@ pub unsafe fn recv<W: CountWidth>(
     comm::with(comm, |comm| {
         let count = checked(count, "count")?;
         datatype::with(datatype, |ty| {
-            let plan = ty.plan()?;
+            let elements = Elements::new(buf, ty.plan()?, count);
             let Some((source, tag)) = origin(comm, source, tag)? else {
                 status.put(&Outcome::from_nobody().status);
                 return Ok(());
             };
-            memory(buf, plan, count, "buf")?;
+            memory(&elements, "buf")?;
             // SAFETY: the elements at `buf` are writable until this function returns (condition of
             // `# Safety`), and `receive_now` returns only when the operation has ended. `origin` has checked the
             // source and the tag.
-            let received =
-                unsafe { comm.messages().receive_now(buf.cast(), plan, count, source, tag) };
+            let received = unsafe { comm.messages().receive_now(elements, source, tag) };
             let received = received.inspect_err(|error| {
                 if let Some(known) = comm.status_of_error(error) {
                     status.put(&known);
@@ -120,19 +116,17 @@ pub unsafe fn recv<W: CountWidth>(
 ///
 /// # Safety
 ///
-/// - The elements that `incoming` describes are writable until the operation has ended.
+/// - The elements `incoming` are writable until the operation has ended.
 /// - `from` comes from [`origin`].
 pub(super) unsafe fn receive(
     on: &On,
-    incoming: &Elements,
+    incoming: &Elements<Plan>,
     from: Option<(Source, Tag)>,
 ) -> typepack::Result<Option<Operation>> {
     let Some((source, tag)) = from else { return Ok(None) };
-    let Elements { origin, plan, count } = incoming;
-    // SAFETY: `origin`, `plan` and `count` describe the elements of `incoming`, which are writable until the
-    // operation has ended (first condition of `# Safety`). The source and the tag have been checked (second
-    // condition).
-    unsafe { on.comm.messages().receive(*origin, plan, *count, source, tag).map(Some) }
+    // SAFETY: the elements are writable until the operation has ended, and the source and the tag have been checked
+    // (both conditions of `# Safety`).
+    unsafe { on.comm.messages().receive(incoming.view(), source, tag).map(Some) }
 }
 
 /// The arguments of one half of a call that sends and receives: buffer, count, datatype, rank and tag.
@@ -158,26 +152,23 @@ pub(super) unsafe fn start_both<W: CountWidth>(
     (sendbuf, sendcount, sendtype, dest, sendtag): Half<*const c_void, W>,
     (recvbuf, recvcount, recvtype, source, recvtag): Half<*mut c_void, W>,
 ) -> Result<Halves> {
-    let outgoing = Elements::new(sendbuf, sendcount, sendtype)?;
-    let incoming = Elements::new(recvbuf, recvcount, recvtype)?;
+    let outgoing = elements(sendbuf, sendcount, sendtype)?;
+    let incoming = elements(recvbuf, recvcount, recvtype)?;
     let dest = destination(&on.comm, dest, sendtag)?;
     let from = origin(&on.comm, source, recvtag)?;
     if dest.is_some() {
-        outgoing.memory("sendbuf")?;
+        memory(&outgoing, "sendbuf")?;
     }
     if from.is_some() {
-        incoming.memory("recvbuf")?;
+        memory(&incoming, "recvbuf")?;
     }
     // SAFETY: until both operations have ended, the elements of `outgoing` are readable (first condition of
     // `# Safety`) and those of `incoming` are writable (second condition). `destination` and `origin` have checked
     // the ranks and the tags. A standard send lends no memory to the runtime.
     unsafe {
         let received = receive(on, &incoming, from);
-        let Elements { origin, plan, count } = &outgoing;
-        let send = |dest| {
-            let mode = SendMode::Standard;
-            on.comm.messages().send(mode, *origin, plan, *count, dest, sendtag)
-        };
+        let send =
+            |dest| on.comm.messages().send(SendMode::Standard, outgoing.view(), dest, sendtag);
         Ok((dest.map(send).transpose(), received))
     }
 }
@@ -208,19 +199,17 @@ pub unsafe fn sendrecv<W: CountWidth>(
         let (sends, receives) =
             (checked(sendcount, "sendcount")?, checked(recvcount, "recvcount")?);
         datatype::with(sendtype, |sendtype| {
-            let sendplan = sendtype.plan()?;
+            let outgoing = Elements::new(sendbuf, sendtype.plan()?, sends);
             datatype::with(recvtype, |recvtype| {
-                let recvplan = recvtype.plan()?;
+                let incoming = Elements::new(recvbuf, recvtype.plan()?, receives);
                 let dest = destination(comm, dest, sendtag)?;
                 let from = origin(comm, source, recvtag)?;
                 if dest.is_some() {
-                    memory(sendbuf, sendplan, sends, "sendbuf")?;
+                    memory(&outgoing, "sendbuf")?;
                 }
                 if from.is_some() {
-                    memory(recvbuf, recvplan, receives, "recvbuf")?;
+                    memory(&incoming, "recvbuf")?;
                 }
-                let outgoing = (sendbuf.cast(), sendplan, sends);
-                let incoming = (recvbuf.cast(), recvplan, receives);
                 // SAFETY: until this function returns, the elements at `sendbuf` are readable and those at `recvbuf`
                 // are writable, and they do not overlap (both conditions of `# Safety`). `destination` and `origin`
                 // have checked the ranks and the tags. The mode lends no memory.
@@ -238,9 +227,6 @@ pub unsafe fn sendrecv<W: CountWidth>(
     })
 }
 
-/// Elements in memory: the address of displacement 0 of the first one, their type, and their number.
-type Part<'a, P> = (P, &'a Plan, u64);
-
 /// Sends, receives and waits for both, and writes the status of the receive. `dest` and `from` are `None` for
 /// `MPI_PROC_NULL`.
 ///
@@ -251,18 +237,18 @@ type Part<'a, P> = (P, &'a Plan, u64);
 /// # Safety
 ///
 /// - Until the call returns, the outgoing elements are readable, and the incoming elements are writable. If they
-///   overlap, the mode is `Copied`.
-/// - The mode is `Standard` or `Copied`. `dest` and the tag come from [`destination`], and `from` comes from
+///   overlap, the mode is `Buffered`.
+/// - The mode is `Standard` or `Buffered`. `dest` and the tag come from [`destination`], and `from` comes from
 ///   [`origin`].
 unsafe fn exchange(
     comm: &comm::Comm,
     mode: SendMode,
-    (outgoing, dest, tag): (Part<'_, *const u8>, Option<usize>, c_int),
-    (incoming, from): (Part<'_, *mut u8>, Option<(Source, Tag)>),
+    (outgoing, dest, tag): (Elements<&Plan>, Option<usize>, c_int),
+    (incoming, from): (Elements<&Plan>, Option<(Source, Tag)>),
     status: StatusOutput,
 ) -> Result {
     let messages = comm.messages();
-    // SAFETY: the elements stay valid until this function returns, and they overlap only if the mode is `Copied` (first
+    // SAFETY: the elements stay valid until this function returns, and they overlap only if the mode is `Buffered` (first
     // condition of `# Safety`). `send_receive`, `receive_now` and `finish` return only when their operations have
     // ended. The ranks and tags have been checked, and the mode lends no memory (second condition).
     let received = unsafe {
@@ -270,13 +256,9 @@ unsafe fn exchange(
             (Some(dest), Some(from)) => {
                 messages.send_receive(mode, outgoing, (dest, tag), incoming, from).map(Some)
             }
-            (None, Some((source, tag))) => {
-                let (origin, plan, count) = incoming;
-                messages.receive_now(origin, plan, count, source, tag).map(Some)
-            }
+            (None, Some((source, tag))) => messages.receive_now(incoming, source, tag).map(Some),
             (Some(dest), None) => {
-                let (origin, plan, count) = outgoing;
-                let sent = messages.send(mode, origin, plan, count, dest, tag);
+                let sent = messages.send(mode, outgoing, dest, tag);
                 sent.and_then(|sent| messages.finish(sent)).map(|_| None)
             }
             (None, None) => Ok(None),
@@ -317,23 +299,21 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
     comm::with(comm, |comm| {
         let count = checked(count, "count")?;
         datatype::with(datatype, |ty| {
-            let plan = ty.plan()?;
+            let elements = Elements::new(buf, ty.plan()?, count);
             let dest = destination(comm, dest, sendtag)?;
             let from = origin(comm, source, recvtag)?;
             if dest.is_some() || from.is_some() {
-                memory(buf, plan, count, "buf")?;
+                memory(&elements, "buf")?;
             }
-            let (outgoing, incoming) =
-                ((buf.cast_const().cast(), plan, count), (buf.cast(), plan, count));
             // SAFETY: the elements at `buf` are readable and writable until this function returns (condition of
-            // `# Safety`). They are the elements of both operations, and the mode is `Copied`. `destination` and
+            // `# Safety`). They are the elements of both operations, and the mode is `Buffered`. `destination` and
             // `origin` have checked the ranks and the tags.
             unsafe {
                 exchange(
                     comm,
-                    SendMode::Copied,
-                    (outgoing, dest, sendtag),
-                    (incoming, from),
+                    SendMode::Buffered(None),
+                    (elements, dest, sendtag),
+                    (elements, from),
                     status,
                 )
             }
@@ -349,20 +329,19 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
 ///
 /// # Safety
 ///
-/// - The elements that `elements` describes are readable until this function returns.
+/// - The elements are readable until this function returns.
 /// - `dest` is a rank of the world or `None`, and `tag` is not negative.
 pub(super) unsafe fn copied(
     on: &On,
-    elements: &Elements,
+    elements: &Elements<Plan>,
     dest: Option<usize>,
     tag: c_int,
 ) -> typepack::Result<Option<Operation>> {
-    let Elements { origin, plan, count } = elements;
     let messages = on.comm.messages();
     let send = |dest| {
         // SAFETY: the elements are readable, and `dest` and `tag` are valid (both conditions of `# Safety`). `send`
-        // in mode `Copied` no longer reads the elements after it has returned.
-        unsafe { messages.send(SendMode::Copied, *origin, plan, *count, dest, tag) }
+        // in buffered mode no longer reads the elements after it has returned.
+        unsafe { messages.send(SendMode::Buffered(None), elements.view(), dest, tag) }
     };
     dest.map(send).transpose()
 }

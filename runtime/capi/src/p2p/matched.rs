@@ -2,7 +2,7 @@
 //! section 3.8.2).
 
 use super::nonblocking::received;
-use super::{Elements, on, origin};
+use super::{elements, memory, on, origin};
 use crate::abi;
 use crate::argument::{InOut, Output};
 use crate::comm::On;
@@ -111,24 +111,23 @@ unsafe fn receive<W: CountWidth>(
 ) -> Result<Option<(On, typepack::Result<Operation>)>> {
     let (handle, out) = message.read("message")?;
     if handle.0 == abi::MESSAGE_NO_PROC {
-        Elements::new(buf, count, datatype)?;
+        elements(buf, count, datatype)?;
         out.set(raw::Message::NULL);
         return Ok(None);
     }
     let found = MESSAGES.find(handle.0).ok_or_else(|| invalid(handle))?;
     let on = found.on.clone();
-    let elements = Elements::new(buf, count, datatype)
-        .and_then(|elements| elements.memory("buf").map(|()| elements))
+    let elements = elements(buf, count, datatype)
+        .and_then(|elements| Ok(memory(&elements, "buf").map(|()| elements)?))
         .map_err(|failure| on.raise(failure))?;
     // If two threads pass the same handle, only the thread whose `take` returns the message receives the message.
     let matched = found.matched.lock().unwrap_or_else(PoisonError::into_inner).take();
     let matched = matched.ok_or_else(|| invalid(handle))?;
     MESSAGES.remove(handle.0);
     out.set(raw::Message::NULL);
-    let Elements { origin, plan, count } = &elements;
-    // SAFETY: `origin`, `plan` and `count` describe the `count` elements of `datatype` at `buf`, which are
-    // writable until the operation has ended (condition of `# Safety`).
-    let started = unsafe { on.comm.messages().receive_matched(*origin, plan, *count, matched) };
+    // SAFETY: the elements are the `count` elements of `datatype` at `buf`, which are writable until the operation
+    // has ended (condition of `# Safety`).
+    let started = unsafe { on.comm.messages().receive_matched(elements.view(), matched) };
     Ok(Some((on, started)))
 }
 

@@ -12,10 +12,10 @@
 /// followed by the argument in parentheses if there is one. It passes its mode and its arguments to the function
 /// `$call`, which is named first in the macro call.
 macro_rules! send_family {
-    ($call:ident $more:tt; $($name:ident, $mode:ident, $c:literal;)*) => {
-        $(send_family! { @one $call $more $name $mode $c })*
+    ($call:ident $more:tt; $($name:ident, $mode:expr, $c:literal;)*) => {
+        $(send_family! { @one $call $more $name $mode, $c })*
     };
-    (@one $call:ident ($($more:ident: $type:ty)?) $name:ident $mode:ident $c:literal) => {
+    (@one $call:ident ($($more:ident: $type:ty)?) $name:ident $mode:expr, $c:literal) => {
         #[doc = concat!("`", $c, "`.")]
         ///
         /// # Safety
@@ -34,7 +34,7 @@ macro_rules! send_family {
         ) -> Result {
             // SAFETY: `$call` requires that `buf` is readable for `count` elements of `datatype`, for as long
             // as the condition of `# Safety` above says for a blocking, nonblocking or persistent call.
-            unsafe { $call(Mode::$mode, buf, count, datatype, dest, tag, comm $(, $more)?) }
+            unsafe { $call($mode, buf, count, datatype, dest, tag, comm $(, $more)?) }
         }
     };
 }
@@ -54,20 +54,8 @@ use crate::datatype;
 use crate::error::{Failure, Result};
 use crate::raw;
 use std::ffi::{c_int, c_void};
+use typepack::engine::Elements;
 use typepack::{Operation, Plan, SendMode, Source, Tag};
-
-/// The four modes of a send (MPI-5.0 section 3.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Completes when the program may change the buffer.
-    Standard,
-    /// Completes when a receive has matched the message.
-    Synchronous,
-    /// Completes at once. If the message cannot be sent at once, it is copied into an attached buffer.
-    Buffered,
-    /// Behaves like the standard mode. The program promises that the receive is already posted.
-    Ready,
-}
 
 #[cold]
 fn no_rank(rank: c_int, comm: &Comm, argument: &'static str) -> Failure {
@@ -128,47 +116,24 @@ pub fn origin(comm: &Comm, source: c_int, tag: c_int) -> Result<Option<(Source, 
     Ok(source.map(|source| (source, tag)))
 }
 
-/// The elements that an operation reads or writes. The operation may continue after the call returns.
-#[derive(Clone, Debug)]
-pub struct Elements {
-    /// The address of the buffer, which is displacement 0 of the first element.
-    pub origin: *mut u8,
-    /// The plan of the committed datatype.
-    pub plan: Plan,
-    /// The number of elements.
-    pub count: u64,
-}
-
-// SAFETY: `plan` is immutable and may be used by any thread. `origin` points to memory of the C program. The
-// program has promised that the operation may access this memory on any thread.
-unsafe impl Send for Elements {}
-// SAFETY: the safe functions of `Elements` do not access the memory at `origin`. Only unsafe functions of the
-// runtime do, and their callers guarantee that these functions may access it.
-unsafe impl Sync for Elements {}
-
-impl Elements {
-    /// Checks the count and the datatype, and returns the elements.
-    ///
-    /// # Errors
-    /// Returns `MPI_ERR_COUNT` if the count is negative, `MPI_ERR_VALUE_TOO_LARGE` if the number of packed bytes
-    /// does not fit in 63 bits, and `MPI_ERR_TYPE` if the datatype is not valid or not committed.
-    pub fn new(buf: *const c_void, elements: impl Number, datatype: raw::Datatype) -> Result<Self> {
-        let count = count(elements, "count")?;
-        let plan = datatype::with(datatype, |ty| Ok(ty.plan()?.clone()))?;
-        // If the number of packed bytes does not fit in 63 bits, `packed_bytes` returns the error here,
-        // before an operation starts.
-        plan.packed_bytes(count)?;
-        Ok(Self { origin: buf.cast::<u8>().cast_mut(), plan, count })
-    }
-
-    /// Checks that memory can exist at the addresses of the elements. `buffer.rs` of
-    /// `typepack-capi-datatype` says which elements are checked.
-    ///
-    /// # Errors
-    /// Returns `MPI_ERR_BUFFER` if a checked element would lie at an address where no memory can exist.
-    pub fn memory(&self, argument: &'static str) -> Result {
-        Ok(memory(self.origin.cast(), &self.plan, self.count, argument)?)
-    }
+/// Checks the count and the datatype of a buffer, and returns its elements for an operation that may continue after the
+/// call returns.
+///
+/// # Errors
+/// Returns `MPI_ERR_COUNT` if the count is negative, `MPI_ERR_VALUE_TOO_LARGE` if the number of packed bytes
+/// does not fit in 63 bits, and `MPI_ERR_TYPE` if the datatype is not valid or not committed.
+pub fn elements(
+    buf: *const c_void,
+    elements: impl Number,
+    datatype: raw::Datatype,
+) -> Result<Elements<Plan>> {
+    let count = count(elements, "count")?;
+    let plan = datatype::with(datatype, |ty| Ok(ty.plan()?.clone()))?;
+    let elements = Elements::new(buf, plan, count);
+    // If the number of packed bytes does not fit in 63 bits, `bytes` returns the error here, before an operation
+    // starts.
+    elements.bytes()?;
+    Ok(elements)
 }
 
 /// Starts a send in the mode `mode`. The caller has checked the arguments. `dest` is a rank of the world.
@@ -179,26 +144,23 @@ impl Elements {
 ///
 /// # Safety
 ///
-/// - `elements.0` is readable for `elements.2` elements of the type of `elements.1`: in buffered mode until
-///   this function returns, in the other modes until the operation has ended.
+/// - The elements are readable: in buffered mode until this function returns, in the other modes until the
+///   operation has ended.
 /// - `dest` is a rank of the world, and `tag` is not negative.
 #[inline]
 unsafe fn send(
     on: &On,
-    mode: Mode,
-    elements: (*const c_void, &Plan, u64),
+    mode: SendMode,
+    elements: Elements<&Plan>,
     dest: usize,
     tag: c_int,
 ) -> Result<Operation> {
-    let (buf, plan, count) = elements;
-    let mode = match mode {
-        Mode::Standard | Mode::Ready => SendMode::Standard,
-        Mode::Synchronous => SendMode::Synchronous,
+    if let SendMode::Buffered(_) = mode {
         // SAFETY: the mode is buffered, so the elements are readable until this function returns (first condition
         // of `# Safety`). The second condition is the same for `buffer::send`.
-        Mode::Buffered => return unsafe { buffer::send(on, buf.cast(), plan, count, dest, tag) },
-    };
+        return unsafe { buffer::send(on, elements, dest, tag) };
+    }
     // SAFETY: the mode is not buffered, so the elements are readable until the operation has ended, and `dest` and
     // `tag` are valid (both conditions of `# Safety`). The mode lends no memory to the runtime.
-    Ok(unsafe { on.comm.messages().send(mode, buf.cast(), plan, count, dest, tag)? })
+    Ok(unsafe { on.comm.messages().send(mode, elements, dest, tag)? })
 }

@@ -4,7 +4,7 @@
 //! been started, the error is returned by the call that completes its request, such as `MPI_Wait`.
 
 use super::blocking::{copied, receive, start_both};
-use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
+use super::{destination, elements, memory, on, origin, send as start_send};
 use crate::argument::Output;
 use crate::comm::{self, On};
 use crate::count_width::{CountWidth, Number, count as checked};
@@ -14,6 +14,7 @@ use crate::raw;
 use crate::request::plain::{self, State};
 use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
+use typepack::engine::Elements;
 use typepack::{Operation, SendMode};
 
 /// Starts a send and writes the handle of its request to `request`.
@@ -24,7 +25,7 @@ use typepack::{Operation, SendMode};
 #[inline]
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 unsafe fn nonblocking(
-    mode: Mode,
+    mode: SendMode,
     buf: *const c_void,
     count: impl Number,
     datatype: raw::Datatype,
@@ -39,30 +40,22 @@ unsafe fn nonblocking(
         let out = request.required("request")?;
         let count = checked(count, "count")?;
         let started = datatype::with(datatype, |ty| {
-            let plan = ty.plan()?;
+            let elements = Elements::new(buf, ty.plan()?, count);
             let Some(dest) = destination(here, dest, tag)? else { return Ok(None) };
-            memory(buf, plan, count, "buf")?;
-            let mode = match mode {
-                Mode::Standard | Mode::Ready => SendMode::Standard,
-                Mode::Synchronous => SendMode::Synchronous,
-                Mode::Buffered => {
-                    // SAFETY: the elements at `buf` are readable until the request is complete (condition of
-                    // `# Safety`), so they are readable until this function returns. `destination` has checked
-                    // the rank and the tag.
-                    let sent =
-                        unsafe { start_send(&on(comm)?, mode, (buf, plan, count), dest, tag)? };
-                    // The request is complete, because the message is in the attached buffer now. The runtime may
-                    // still be sending the message, and ends this operation by itself.
-                    let _: Operation = sent;
-                    return Ok(None);
-                }
-            };
+            memory(&elements, "buf")?;
+            if let SendMode::Buffered(_) = mode {
+                // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
+                // so they are readable until this function returns. `destination` has checked the rank and the tag.
+                let sent = unsafe { start_send(&on(comm)?, mode, elements, dest, tag)? };
+                // The request is complete, because the message is in the attached buffer now. The runtime may still be
+                // sending the message, and ends this operation by itself.
+                let _: Operation = sent;
+                return Ok(None);
+            }
             // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
             // and the operation has ended before the request is complete. `destination` has checked the rank
-            // and the tag. The mode is not `SendMode::Lent`, so the runtime gets no memory for a copy.
-            let started =
-                unsafe { here.messages().start_send(mode, buf.cast(), plan, count, dest, tag)? };
-            Ok(started)
+            // and the tag. The mode is not buffered, so the runtime gets no memory for a copy.
+            Ok(unsafe { here.messages().start_send(mode, elements, dest, tag)? })
         })?;
         out.set(match started {
             None => request::sent()?,
@@ -81,10 +74,10 @@ unsafe fn nonblocking(
 
 send_family! {
     nonblocking (request: Output<raw::Request>);
-    isend, Standard, "MPI_Isend";
-    issend, Synchronous, "MPI_Issend";
-    ibsend, Buffered, "MPI_Ibsend";
-    irsend, Ready, "MPI_Irsend";
+    isend, SendMode::Standard, "MPI_Isend";
+    issend, SendMode::Synchronous, "MPI_Issend";
+    ibsend, SendMode::Buffered(None), "MPI_Ibsend";
+    irsend, SendMode::Ready, "MPI_Irsend";
 }
 
 /// Returns the state of the request for a receive that has just been started.
@@ -123,14 +116,14 @@ pub unsafe fn irecv<W: CountWidth>(
     let out = request.required("request")?;
     let count = checked(count, "count")?;
     let opened = datatype::with(datatype, |ty| {
-        let plan = ty.plan()?;
+        let elements = Elements::new(buf, ty.plan()?, count);
         let Some((source, tag)) = origin(&here, source, tag)? else {
             return plain::open(here, comm, Outcome::from_nobody().into());
         };
-        memory(buf, plan, count, "buf")?;
+        memory(&elements, "buf")?;
         // SAFETY: the elements at `buf` are writable until the request is complete (condition of `# Safety`),
         // and the receive has ended before the request is complete. `origin` has checked the source and the tag.
-        let started = unsafe { here.messages().receive(buf.cast(), plan, count, source, tag) };
+        let started = unsafe { here.messages().receive(elements, source, tag) };
         match started {
             Ok(Operation::Pending(id)) => plain::open(here, comm, State::Receive(id)),
             Ok(Operation::Done(status)) => {
@@ -224,11 +217,11 @@ pub unsafe fn isendrecv_replace<W: CountWidth>(
 ) -> Result {
     let on = on(comm)?;
     let out = request.required("request")?;
-    let elements = Elements::new(buf, count, datatype)?;
+    let elements = elements(buf, count, datatype)?;
     let dest = destination(&on.comm, dest, sendtag)?;
     let from = origin(&on.comm, source, recvtag)?;
     if dest.is_some() || from.is_some() {
-        elements.memory("buf")?;
+        memory(&elements, "buf")?;
     }
     // SAFETY: the elements at `buf` are readable and writable until the request is complete (condition of
     // `# Safety`). The send no longer reads them when `copied` returns, and the receive has ended before the

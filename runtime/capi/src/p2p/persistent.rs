@@ -3,7 +3,7 @@
 //! calls one of them.
 
 use super::nonblocking::received;
-use super::{Elements, Mode, destination, on, origin, send as start_send};
+use super::{destination, elements, memory, on, origin, send as start_send};
 use crate::argument::Output;
 use crate::comm::{Comm, On};
 use crate::count_width::{CountWidth, Number};
@@ -11,14 +11,15 @@ use crate::error::Result;
 use crate::raw;
 use crate::request::{self, Outcome, Running, Start};
 use std::ffi::{c_int, c_void};
-use typepack::{Operation, Source, Tag};
+use typepack::engine::Elements;
+use typepack::{Operation, Plan, SendMode, Source, Tag};
 
 /// A send that can be started repeatedly.
 #[derive(Debug)]
 struct Send {
     on: On,
-    mode: Mode,
-    elements: Elements,
+    mode: SendMode,
+    elements: Elements<Plan>,
     /// `None` for `MPI_PROC_NULL`.
     dest: Option<usize>,
     tag: c_int,
@@ -27,8 +28,7 @@ struct Send {
 impl Start for Send {
     fn start(&self) -> Result<Running> {
         let Some(dest) = self.dest else { return Ok(Running::Finished(Outcome::empty())) };
-        let Elements { origin, plan, count } = &self.elements;
-        let elements = (origin.cast_const().cast(), plan, *count);
+        let elements = self.elements.view();
         // SAFETY: `prepare` made this request. Its caller guaranteed that the elements are readable from each
         // start to the completion (condition of the `# Safety` of `prepare`), and this call is such a start.
         // `prepare` has checked the rank and the tag.
@@ -36,7 +36,9 @@ impl Start for Send {
         Ok(match started {
             // In buffered mode, the message is in the attached buffer now, so the request is complete
             // although the runtime is still sending the message.
-            Operation::Pending(id) if self.mode != Mode::Buffered => Running::Send(id),
+            Operation::Pending(id) if !matches!(self.mode, SendMode::Buffered(_)) => {
+                Running::Send(id)
+            }
             Operation::Pending(_) | Operation::Done(_) => Running::Finished(Outcome::empty()),
         })
     }
@@ -46,7 +48,7 @@ impl Start for Send {
 #[derive(Debug)]
 struct Receive {
     on: On,
-    elements: Elements,
+    elements: Elements<Plan>,
     /// `None` for `MPI_PROC_NULL`.
     from: Option<(Source, Tag)>,
 }
@@ -56,12 +58,10 @@ impl Start for Receive {
         let Some((source, tag)) = self.from else {
             return Ok(Running::Finished(Outcome::from_nobody()));
         };
-        let Elements { origin, plan, count } = &self.elements;
         // SAFETY: `recv_init` made this request. Its caller guaranteed that the elements are writable from
         // each start to the completion (condition of the `# Safety` of `recv_init`), and this call is such a
         // start. `recv_init` has checked the source and the tag.
-        let started =
-            unsafe { self.on.comm.messages().receive(*origin, plan, *count, source, tag) };
+        let started = unsafe { self.on.comm.messages().receive(self.elements.view(), source, tag) };
         received(&self.on, started)
     }
 }
@@ -73,14 +73,14 @@ fn persistent<N: Number, P, S: Start + 'static>(
     comm: raw::Comm,
     request: Output<raw::Request>,
     peer: impl FnOnce(&Comm) -> Result<Option<P>>,
-    start: impl FnOnce(On, Elements, Option<P>) -> S,
+    start: impl FnOnce(On, Elements<Plan>, Option<P>) -> S,
 ) -> Result {
     let on = on(comm)?;
     let out = request.required("request")?;
-    let elements = Elements::new(buf, count, datatype)?;
+    let elements = elements(buf, count, datatype)?;
     let peer = peer(&on.comm)?;
     if peer.is_some() {
-        elements.memory("buf")?;
+        memory(&elements, "buf")?;
     }
     let start = start(on.clone(), elements, peer);
     out.set(request::persistent(on, Box::new(start))?);
@@ -94,7 +94,7 @@ fn persistent<N: Number, P, S: Start + 'static>(
 /// - `buf` is readable for `count` elements of `datatype` from each start of the request to its completion.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 unsafe fn prepare(
-    mode: Mode,
+    mode: SendMode,
     buf: *const c_void,
     count: impl Number,
     datatype: raw::Datatype,
@@ -110,10 +110,10 @@ unsafe fn prepare(
 
 send_family! {
     prepare (request: Output<raw::Request>);
-    send_init, Standard, "MPI_Send_init";
-    ssend_init, Synchronous, "MPI_Ssend_init";
-    bsend_init, Buffered, "MPI_Bsend_init";
-    rsend_init, Ready, "MPI_Rsend_init";
+    send_init, SendMode::Standard, "MPI_Send_init";
+    ssend_init, SendMode::Synchronous, "MPI_Ssend_init";
+    bsend_init, SendMode::Buffered(None), "MPI_Bsend_init";
+    rsend_init, SendMode::Ready, "MPI_Rsend_init";
 }
 
 /// `MPI_Recv_init`.

@@ -15,8 +15,9 @@ use crate::error::{Failure, Result};
 use crate::raw::{self, Aint};
 use crate::request::{self, OfWin};
 use std::ffi::{c_int, c_void};
+use typepack::Plan;
+use typepack::engine::Elements;
 use typepack::rma::Update;
-use typepack::{Part, Plan};
 
 /// A buffer of a call: address, count and datatype.
 type Buffer<W> = (*const c_void, <W as CountWidth>::Count, raw::Datatype);
@@ -31,13 +32,13 @@ type AtTarget<W> = (c_int, Aint, <W as CountWidth>::Count, raw::Datatype);
 fn with_part<N: Number, R>(
     (address, elements, ty): (*const c_void, N, raw::Datatype),
     argument: &'static str,
-    work: impl FnOnce(&Part<'_>) -> Result<R>,
+    work: impl FnOnce(&Elements<&Plan>) -> Result<R>,
 ) -> Result<R> {
     let count = count(elements, "count")?;
     datatype::with(ty, |ty| {
-        let plan = ty.plan()?;
-        memory(address, plan, count, argument)?;
-        work(&Part { origin: address.cast::<u8>().cast_mut(), plan, count })
+        let elements = Elements::new(address, ty.plan()?, count);
+        memory(&elements, argument)?;
+        work(&elements)
     })
 }
 
@@ -175,7 +176,7 @@ unsafe fn accumulate_at<W: CountWidth>(
     (op, ids): (raw::Op, Option<&mut Vec<u64>>),
 ) -> Result {
     let update = update(op, result.is_some())?;
-    let run = |from: Option<&Part<'_>>, result: Option<&Part<'_>>| {
+    let run = |from: Option<&Elements<&Plan>>, result: Option<&Elements<&Plan>>| {
         let known = from.map(|from| (origin.2, from.plan));
         with_target::<W>(target, known, |rank, displacement, plan, count| {
             // SAFETY: the buffers are valid and do not overlap (the conditions of `# Safety`).
@@ -194,13 +195,13 @@ unsafe fn accumulate_at<W: CountWidth>(
             Ok(())
         })
     };
-    let with_result = |from: Option<&Part<'_>>| match (result, from) {
+    let with_result = |from: Option<&Elements<&Plan>>| match (result, from) {
         // The datatype of the origin is often that of the result.
         (Some((address, elements, ty)), Some(part)) if ty == origin.2 => {
             let count = count(elements, "count")?;
-            memory(address, part.plan, count, "result_addr")?;
-            let origin = address.cast::<u8>().cast_mut();
-            run(from, Some(&Part { origin, plan: part.plan, count }))
+            let result = Elements::new(address, part.plan, count);
+            memory(&result, "result_addr")?;
+            run(from, Some(&result))
         }
         (Some(result), _) => with_part(result, "result_addr", |result| run(from, Some(result))),
         (None, _) => run(from, None),
@@ -538,9 +539,10 @@ unsafe fn fetch_any(
     datatype::with(datatype, |ty| {
         check_predefined(ty)?;
         let plan = ty.plan()?;
-        let part = |address: *const c_void, argument| -> Result<Part<'_>> {
-            memory(address, plan, 1, argument)?;
-            Ok(Part { origin: address.cast::<u8>().cast_mut(), plan, count: 1 })
+        let part = |address: *const c_void, argument| -> Result<Elements<&Plan>> {
+            let element = Elements::new(address, plan, 1);
+            memory(&element, argument)?;
+            Ok(element)
         };
         // `MPI_NO_OP` does not use the argument of the origin.
         let origin = match update {
@@ -601,9 +603,10 @@ unsafe fn swap_any(
     datatype::with(datatype, |ty| {
         check_predefined(ty)?;
         let plan = ty.plan()?;
-        memory(origin_addr, plan, 1, "origin_addr")?;
-        memory(compare_addr, plan, 1, "compare_addr")?;
-        memory(result_addr, plan, 1, "result_addr")?;
+        let check = |address, argument| memory(&Elements::new(address, plan, 1), argument);
+        check(origin_addr, "origin_addr")?;
+        check(compare_addr, "compare_addr")?;
+        check(result_addr, "result_addr")?;
         let Some(rank) = rank else { return Ok(()) };
         let (new, compare, result) = (origin_addr.cast(), compare_addr.cast(), result_addr.cast());
         // SAFETY: the elements are valid (the conditions of `# Safety`).

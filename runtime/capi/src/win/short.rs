@@ -12,13 +12,13 @@ use crate::raw::{self, Aint};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU8, Ordering};
 use typepack::Named;
-use typepack::rma::{Elements, ShortUpdate, Window};
+use typepack::rma::{ElementKind, ShortUpdate, Window};
 
 /// The first handle of a predefined datatype of the ABI, and the number of these handles.
 const FIRST: usize = 0x200;
 const HANDLES: usize = 0x100;
 
-/// What is known of each predefined datatype: its size in the bits [`SIZE`], and the bit of its [`Elements`]. 0 stands
+/// What is known of each predefined datatype: its size in the bits [`SIZE`], and the bit of its [`ElementKind`]. 0 stands
 /// for a datatype that has gaps or two members, or that is not known.
 static KNOWN: [AtomicU8; HANDLES] = [const { AtomicU8::new(0) }; HANDLES];
 const SIZE: u8 = 0x3f;
@@ -40,10 +40,10 @@ pub fn prepare() {
     for named in Named::all() {
         let place = (named.abi_value() as usize).checked_sub(FIRST).and_then(|at| KNOWN.get(at));
         let Some(place) = place else { continue };
-        let elements = match Elements::of(named) {
-            Elements::Integers => INTEGERS,
-            Elements::Reals => REALS,
-            Elements::Others => 0,
+        let elements = match ElementKind::of(named) {
+            ElementKind::Integers => INTEGERS,
+            ElementKind::Reals => REALS,
+            ElementKind::Others => 0,
         };
         let is_simple = named.size() == named.extent() && named.members().is_none();
         let size = u8::try_from(named.size()).ok().filter(|size| is_simple && *size <= SIZE);

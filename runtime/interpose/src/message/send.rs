@@ -3,7 +3,7 @@
 use super::mode::{Mode, Target};
 use crate::host::Next;
 use crate::pending::{self, Message};
-use crate::transfer::{Elements, outgoing};
+use crate::transfer::{Data, outgoing};
 use crate::types::choice::Job;
 use std::ffi::{c_int, c_void};
 use typepack_capi_datatype::count_width::Number;
@@ -79,7 +79,7 @@ pub unsafe fn init<M: Mode>(
     comm: raw::Comm,
     request: *mut raw::Request,
 ) -> Option<c_int> {
-    let elements = Elements::new(buf, count.wide(), datatype)?;
+    let elements = Data::new(buf, count.wide(), datatype)?;
     if request.is_null() || dest == abi::PROC_NULL {
         return None;
     }

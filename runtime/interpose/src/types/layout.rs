@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use typepack_capi_datatype::buffer::memory;
 use typepack_capi_datatype::{abi, raw};
-use typepack_engine::Plan;
 use typepack_engine::iov::Iov;
+use typepack_engine::{Elements, Plan};
 
 /// From how many bytes of an average block on a message goes to the host. A message of ours is copied once more than
 /// one that the host sends out of the program's memory, and long blocks leave nothing to gain by packing.
@@ -143,7 +143,7 @@ impl Layout {
     /// Returns whether `count` elements can lie at `buffer`. If not, the host raises its error.
     pub fn accepts(&self, buffer: *const c_void, count: u64) -> bool {
         match &self.plan {
-            Some(plan) => memory(buffer, plan, count, "").is_ok(),
+            Some(plan) => memory(&Elements::new(buffer, plan, count), "").is_ok(),
             None => !buffer.is_null() || self.shape.true_lb >= PAGE,
         }
     }

@@ -7,16 +7,16 @@
 //! `reduce_scatter.rs`.
 
 use super::block::SHORT;
-use super::fold::{Elements, Order};
+use super::fold::{Operands, Order};
 use super::heads::{FAILURES, check};
 use super::piece::{range, steps};
-use super::turn::{LONGEST, Turn, layout};
+use super::turn::{LONGEST, Turn};
 use crate::endpoint::sources::Combine;
 use crate::message::payload::copy_layout;
-use crate::schedule::Part;
 use crate::schedule::program::{room_for, take_room};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
+use typepack_engine::Elements;
 
 /// Number of low bits in the head of a cell for the number of bytes that a rank passes on in the call. The bits above
 /// are for the hash of the counts.
@@ -75,7 +75,7 @@ impl Blocks<'_> {
 
 /// Returns whether a reduce-scatter of `size` ranks can go through cells. `all` has the elements of all blocks.
 #[inline]
-pub(super) fn fits(all: &Part<'_>, size: usize) -> Result<bool> {
+pub(super) fn fits(all: &Elements<&Plan>, size: usize) -> Result<bool> {
     let size = size as u64;
     let element = all.plan.element_bytes().saturating_mul(size);
     Ok(element <= SHORT && all.bytes()?.saturating_mul(size) <= LONGEST)
@@ -125,7 +125,7 @@ impl Turn<'_> {
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     pub(super) unsafe fn reduce_scatter(
         &mut self,
-        all: &Part<'_>,
+        all: &Elements<&Plan>,
         result: *mut u8,
         counts: &[u64],
         combine: &Combine,
@@ -147,7 +147,7 @@ impl Turn<'_> {
             _ => share(self.piece(bytes), size as u64, element),
         };
         let blocks = Blocks { counts, each, element };
-        let mine = Part { origin: result, count: counts[rank], ..*all };
+        let mine = Elements { origin: result, count: counts[rank], ..*all };
         let mut scratch = Vec::new();
         let mut target = mine;
         if all.origin == result {
@@ -175,9 +175,9 @@ impl Turn<'_> {
             else {
                 continue;
             };
-            let elements = Elements {
+            let elements = Operands {
                 own: all.origin.wrapping_offset(all.offset(piece.first)),
-                result: target.elements(piece.range),
+                result: target.slice(piece.range),
                 first: piece.first,
                 published: blocks.bytes(index),
                 offset: piece.offset,
@@ -190,7 +190,7 @@ impl Turn<'_> {
         if all.origin == result {
             // SAFETY: both have the same packed size, the scratch memory holds the result of all elements, and all
             // ranks have read this rank's elements into their memory or have them in this rank's ring.
-            unsafe { copy_layout(&layout(&target), &layout(&mine), blocks.element * mine.count) };
+            unsafe { copy_layout(&target, &mine, blocks.element * mine.count) };
             if scratch.len() <= super::fold::KEPT {
                 self.cells.scratch.push(scratch);
             }
@@ -207,7 +207,7 @@ impl Turn<'_> {
     unsafe fn put_blocks(
         &mut self,
         index: u64,
-        all: &Part<'_>,
+        all: &Elements<&Plan>,
         blocks: Blocks<'_>,
         head: u64,
     ) -> Result<()> {
@@ -215,11 +215,11 @@ impl Turn<'_> {
         self.put_with((index, self.next()), blocks.bytes(index), head, |target| {
             for piece in blocks.pieces(index).filter(|piece| piece.rank != rank) {
                 let count = piece.range.end - piece.range.start;
-                let part = all.elements(piece.first..piece.first + count);
+                let part = all.slice(piece.first..piece.first + count);
                 let target = target.wrapping_add(piece.offset as usize);
                 // SAFETY: the elements are readable (condition of `# Safety`). `target` is the place of their packed
                 // bytes in memory for the elements of all blocks, which nobody else accesses (`put_with`).
-                unsafe { layout(&part).pack(0..count * blocks.element, target) };
+                unsafe { part.pack(0..count * blocks.element, target) };
             }
         })
     }

@@ -12,11 +12,11 @@ use crate::coll::Collective;
 use crate::coll::collective::check_parts;
 use crate::coll::reduce::missing;
 use crate::endpoint::sources::Combine;
-use crate::schedule::Part;
 use crate::settings::CollectiveName;
 use crate::shm::cells::{call_of, last_step, step};
 use crate::sys::clock;
 use crate::{Plan, Result};
+use typepack_engine::Elements;
 
 impl Turn<'_> {
     /// Returns the key of the call if several ways compete for it.
@@ -50,7 +50,7 @@ impl Turn<'_> {
                 (CollectiveName::Allgather, By::Library, longest(parts)?)
             }
             Collective::AlltoallEqual { receive, .. } => {
-                let bytes = receive.first().map_or(Ok(0), Part::bytes)?;
+                let bytes = receive.first().map_or(Ok(0), Elements::bytes)?;
                 (CollectiveName::Alltoall, By::Library, bytes)
             }
             _ => return Ok(None),

@@ -19,13 +19,14 @@ use super::super::gather::missing;
 use super::block::SHORT;
 use super::heads::check;
 use super::piece::{range, steps};
-use super::turn::{INLINE, LONGEST, Turn, Words, layout};
+use super::turn::{INLINE, LONGEST, Turn, Words};
+use crate::schedule::calls;
 use crate::schedule::table::Place;
-use crate::schedule::{Part, calls};
 use crate::shm::cells::WORDS;
 use crate::topo::Neighbors;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
+use typepack_engine::Elements;
 
 /// Size of a cache line in bytes.
 const LINE: u64 = 64;
@@ -55,7 +56,9 @@ struct Stream {
 
 impl Stream {
     /// Returns the stream of parts of these numbers of bytes, or `None` if the parts must go by messages.
-    fn new(parts: impl Iterator<Item = Result<u64>> + Clone) -> Result<Option<Self>> {
+    fn new(
+        parts: impl Iterator<Item = typepack_engine::Result<u64>> + Clone,
+    ) -> Result<Option<Self>> {
         for align in [8, LINE] {
             let (mut count, mut sum) = (0, 0u64);
             for bytes in parts.clone() {
@@ -166,8 +169,8 @@ impl Turn<'_> {
     pub(super) unsafe fn scatter(
         &mut self,
         place: Place,
-        parts: &[Part<'_>],
-        mine: Option<&Part<'_>>,
+        parts: &[Elements<&Plan>],
+        mine: Option<&Elements<&Plan>>,
         root: usize,
     ) -> Result<()> {
         let rank = self.rank;
@@ -196,8 +199,8 @@ impl Turn<'_> {
     pub(super) unsafe fn alltoall_unequal(
         &mut self,
         place: Place,
-        send: &[Part<'_>],
-        receive: &[Part<'_>],
+        send: &[Elements<&Plan>],
+        receive: &[Elements<&Plan>],
     ) -> Result<()> {
         super::super::collective::check_parts(self.comm, send)?;
         super::super::collective::check_parts(self.comm, receive)?;
@@ -221,8 +224,8 @@ impl Turn<'_> {
         &mut self,
         place: Place,
         neighbors: &Neighbors,
-        send: &[Part<'_>],
-        receive: &[Part<'_>],
+        send: &[Elements<&Plan>],
+        receive: &[Elements<&Plan>],
     ) -> Result<()> {
         use super::super::neighbors::{check_parts, unmatched};
         check_parts("send", send, neighbors.destinations())?;
@@ -260,8 +263,8 @@ impl Turn<'_> {
     unsafe fn exchange<'p>(
         &mut self,
         place: Place,
-        outgoing: impl Iterator<Item = (usize, Part<'p>)> + Clone,
-        incoming: impl Iterator<Item = (usize, Which, Part<'p>)> + Clone,
+        outgoing: impl Iterator<Item = (usize, Elements<&'p Plan>)> + Clone,
+        incoming: impl Iterator<Item = (usize, Which, Elements<&'p Plan>)> + Clone,
         all: bool,
     ) -> Result<()> {
         // Ranks as bits. `MOST` in `mod.rs` is less than 64.
@@ -392,7 +395,7 @@ impl Turn<'_> {
         stream: Stream,
         piece: u64,
         readers: u64,
-        outgoing: impl Iterator<Item = (usize, Part<'p>)>,
+        outgoing: impl Iterator<Item = (usize, Elements<&'p Plan>)>,
     ) -> Result<()> {
         let reader = readers.trailing_zeros() as usize;
         let cut = range(stream.len, piece, index);
@@ -416,12 +419,12 @@ impl Turn<'_> {
                     // SAFETY: the part is readable (condition of `# Safety`). The range is not empty, so it lies within
                     // the part's packed bytes. The bytes have their place in the piece, and nobody else accesses the
                     // piece (`put_with`).
-                    unsafe { layout(&part).pack(those.start - start..those.end - start, target) };
+                    unsafe { part.pack(those.start - start..those.end - start, target) };
                 }
                 start = stream.after(start, bytes);
             }
         })?;
-        packed
+        Ok(packed?)
     }
 
     /// Returns where a part of `bytes` bytes lies in the stream of rank `from`, whose first cell has arrived with this
@@ -481,7 +484,7 @@ impl Turn<'_> {
         &mut self,
         from: usize,
         at: Found,
-        part: &Part<'_>,
+        part: &Elements<&Plan>,
         index: u64,
     ) -> Result<()> {
         let head = self.head(from);
@@ -509,9 +512,9 @@ impl Turn<'_> {
 /// Returns the parts of all ranks except `rank`, with their ranks, from the next rank on. So the ranks do not all begin
 /// with the part for one rank.
 fn others<'a, 'p>(
-    parts: &'a [Part<'p>],
+    parts: &'a [Elements<&'p Plan>],
     rank: usize,
-) -> impl Iterator<Item = (usize, Part<'p>)> + Clone + use<'a, 'p> {
+) -> impl Iterator<Item = (usize, Elements<&'p Plan>)> + Clone + use<'a, 'p> {
     let ranks = (rank + 1..parts.len()).chain(0..rank);
     ranks.map(|other| (other, parts[other]))
 }
@@ -583,7 +586,7 @@ mod tests {
     #[test]
     fn the_ranks_have_entries_of_their_own() {
         let plan = crate::commit::commit(&crate::Datatype::named(crate::Named::U8)).unwrap();
-        let parts = [Part { origin: std::ptr::null_mut(), plan: &plan, count: 1 }; MOST];
+        let parts = [Elements { origin: std::ptr::null_mut(), plan: &plan, count: 1 }; MOST];
         for from in 0..MOST {
             for (at, (to, _)) in others(&parts, from).enumerate() {
                 assert!(matches!(entry_of(from, to, MOST), Which::Index(index) if index == at));

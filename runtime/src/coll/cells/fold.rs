@@ -7,14 +7,14 @@
 //! nodes that are left, from the highest ranks down. A reduce or an allreduce of a long vector goes from the highest
 //! rank to the lowest instead (`reduces_in_blocks` in `reduce_scatter.rs`).
 
-use super::turn::{INLINE, Turn, Words, layout};
+use super::turn::{INLINE, Turn, Words};
 use crate::endpoint::sources::{Combine, Combiner};
 use crate::message::payload::copy_layout;
-use crate::schedule::Part;
 use crate::schedule::program::{room_for, take_room};
 use crate::shm::cells::WORDS;
 use crate::{Plan, Result};
 use std::ops::Range;
+use typepack_engine::Elements;
 
 /// Number of places on the stack. At most six places are in use at once: the nodes on the stack have different levels,
 /// and 32 ranks give at most six levels.
@@ -32,11 +32,11 @@ pub(super) const KEPT: usize = (1 << 20) / 16;
 
 /// Elements of the ranks to combine: those of the current step, from `first` on.
 #[derive(Clone, Copy)]
-pub(super) struct Elements<'a> {
+pub(super) struct Operands<'a> {
     /// The address of this rank's elements.
     pub own: *const u8,
     /// The type and the number of the elements. `origin` is the address of the result.
-    pub result: Part<'a>,
+    pub result: Elements<&'a Plan>,
     /// Number of elements of the call before these elements.
     pub first: u64,
     /// The number of packed bytes of each rank in this step.
@@ -48,17 +48,17 @@ pub(super) struct Elements<'a> {
 /// Returns the number of packed bytes of some elements of a call. The number fits in 63 bits, because the call has
 /// checked the number for all its elements.
 #[inline]
-pub(super) fn packed(part: &Part<'_>) -> u64 {
+pub(super) fn packed(part: &Elements<&Plan>) -> u64 {
     part.plan.element_bytes() * part.count
 }
 
-impl<'a> Elements<'a> {
+impl<'a> Operands<'a> {
     /// Returns the elements `range` of a call, all of which are passed on in one step. The call's elements are at
     /// `own`, and its result is `all`.
     #[inline]
-    pub(super) fn piece(own: *const u8, all: &Part<'a>, range: Range<u64>) -> Self {
+    pub(super) fn piece(own: *const u8, all: &Elements<&'a Plan>, range: Range<u64>) -> Self {
         let first = range.start;
-        let result = all.elements(range);
+        let result = all.slice(range);
         let own = own.wrapping_offset(all.offset(first));
         Self { own, result, first, published: packed(&result), offset: 0 }
     }
@@ -69,7 +69,7 @@ impl<'a> Elements<'a> {
         let first = range.start;
         Self {
             own: self.own.wrapping_offset(self.result.offset(first)),
-            result: self.result.elements(range),
+            result: self.result.slice(range),
             first: self.first + first,
             published: self.published,
             offset: self.offset + first * self.result.plan.element_bytes(),
@@ -154,7 +154,7 @@ impl Turn<'_> {
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     pub(super) unsafe fn fold(
         &mut self,
-        elements: &Elements<'_>,
+        elements: &Operands<'_>,
         combine: &Combine,
         order: Order,
     ) -> Result<()> {
@@ -187,11 +187,11 @@ impl Turn<'_> {
     #[inline]
     unsafe fn fold_short(
         &self,
-        elements: &Elements<'_>,
+        elements: &Operands<'_>,
         combine: &Combine,
         order: Order,
     ) -> Result<()> {
-        let &Elements { own, ref result, first, offset, .. } = elements;
+        let &Operands { own, ref result, first, offset, .. } = elements;
         let bytes = packed(result).min(INLINE - offset) as usize;
         let leaf = |rank| {
             let mut words = Words([0; WORDS]);
@@ -230,12 +230,12 @@ impl Turn<'_> {
     /// - The conditions of [`fold`](Self::fold) hold.
     unsafe fn fold_in_blocks(
         &self,
-        elements: Elements<'_>,
+        elements: Operands<'_>,
         combine: &Combine,
         order: Order,
         scratch: &mut Vec<Vec<u128>>,
     ) -> Result<()> {
-        let Part { plan, count, .. } = elements.result;
+        let Elements { plan, count, .. } = elements.result;
         let dense = is_dense(plan);
         let block = match combine {
             // The elements of two ranks are combined once, and straight to the result.
@@ -280,8 +280,8 @@ impl Turn<'_> {
 }
 
 /// Returns the number of elements that are combined together.
-pub(super) fn block(elements: &Elements<'_>, combine: &Combine) -> u64 {
-    let Part { plan, count, .. } = elements.result;
+pub(super) fn block(elements: &Operands<'_>, combine: &Combine) -> u64 {
+    let Elements { plan, count, .. } = elements.result;
     let most = match combine {
         Combine::Native(_) if is_dense(plan) => BLOCK,
         Combine::Native(_) => return count,
@@ -340,7 +340,7 @@ enum Node {
 /// One reduction on one rank.
 struct Fold<'f, 't> {
     turn: &'f Turn<'t>,
-    elements: Elements<'f>,
+    elements: Operands<'f>,
     combine: &'f Combine,
     dense: bool,
     bytes: u64,
@@ -359,10 +359,10 @@ impl Fold<'_, '_> {
         let result = self.elements.result;
         match node {
             Node::Made(at) if at != result.origin => {
-                let made = Part { origin: at, ..result };
+                let made = Elements { origin: at, ..result };
                 // SAFETY: both have `bytes` packed bytes. `made` is scratch memory with a result, and `result` is
                 // writable.
-                unsafe { copy_layout(&layout(&made), &layout(&result), self.bytes) };
+                unsafe { copy_layout(&made, &result, self.bytes) };
             }
             // SAFETY: `result` is writable, and does not overlap this rank's elements unless they are there already.
             Node::Leaf(rank) => unsafe { self.place(rank, result.origin) },
@@ -429,7 +429,7 @@ impl Fold<'_, '_> {
                 at.cast_const()
             }
         };
-        let Elements { first, result: Part { count, .. }, .. } = self.elements;
+        let Operands { first, result: Elements { count, .. }, .. } = self.elements;
         // SAFETY: all addresses are those of displacement 0 of `count` elements: results, unpacked elements, or the
         // data of a rank, which lie as in memory if the type is dense. The elements at `target` are in memory that only
         // this node uses. With a combiner, `target` may be where this rank's elements are, so it is the address of one
@@ -457,17 +457,17 @@ impl Fold<'_, '_> {
     /// - The elements at `at` are writable, nobody else accesses them, and they do not overlap those of this rank,
     ///   unless both have the same address.
     unsafe fn place(&self, rank: usize, at: *mut u8) {
-        let Elements { own, result, .. } = self.elements;
-        let target = Part { origin: at, ..result };
+        let Operands { own, result, .. } = self.elements;
+        let target = Elements { origin: at, ..result };
         if rank != self.turn.rank {
             let mut words = Words([0; WORDS]);
             let data = self.data(rank, &mut words);
             // SAFETY: the data of the rank have `bytes` bytes, the packed size of `target`, which is writable.
-            unsafe { layout(&target).unpack(0..self.bytes, data) };
+            unsafe { target.unpack(0..self.bytes, data) };
         } else if own != at.cast_const() {
-            let own = Part { origin: own.cast_mut(), ..result };
+            let own = Elements { origin: own.cast_mut(), ..result };
             // SAFETY: both have `bytes` packed bytes, this rank's elements are readable, and the others writable.
-            unsafe { copy_layout(&layout(&own), &layout(&target), self.bytes) };
+            unsafe { copy_layout(&own, &target, self.bytes) };
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::block::Block;
 use super::turn::LONGEST;
-use crate::schedule::part::COMPARE;
+use crate::schedule::sizes::COMPARE;
 use crate::{Error, ErrorKind, Result};
 
 /// Stands for the head of a cell that will never come, because its owner has ended the call. Any other head is the

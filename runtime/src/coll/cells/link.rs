@@ -8,18 +8,18 @@
 //! A rank first combines all elements of a piece, and then copies the result into its ring. So the time of each copy
 //! can be measured (`copies.rs`), and a user's function runs outside of the copy.
 
-use super::fold::{Elements, KEPT, block, is_dense, packed};
-use super::turn::{Turn, Words, layout};
+use super::fold::{KEPT, Operands, block, is_dense, packed};
+use super::turn::{Turn, Words};
 use crate::Result;
 use crate::endpoint::sources::Combine;
 use crate::message::payload::copy_layout;
-use crate::schedule::Part;
 use crate::schedule::program::{room_for, take_room};
 use crate::shm::cells::WORDS;
+use typepack_engine::Elements;
 
 /// The memory of a link. The addresses are those of displacement 0.
 struct Link<'l> {
-    elements: Elements<'l>,
+    elements: Operands<'l>,
     combine: &'l Combine,
     /// The packed value of the rank below.
     lower: *const u8,
@@ -47,14 +47,14 @@ impl Turn<'_> {
     pub(super) unsafe fn link(
         &mut self,
         (index, bytes): (u64, u64),
-        elements: Elements<'_>,
+        elements: Operands<'_>,
         combine: &Combine,
         inclusive: bool,
     ) -> Result<()> {
         let (len, result) = (elements.published, elements.result);
         let above = (self.rank + 1 < self.size).then_some(self.rank + 1);
         let Some(below) = self.rank.checked_sub(1) else {
-            let own = Part { origin: elements.own.cast_mut(), ..result };
+            let own = Elements { origin: elements.own.cast_mut(), ..result };
             if let Some(above) = above {
                 // SAFETY: this rank's elements are readable (condition of `# Safety`), and `0..len` are all their
                 // packed bytes.
@@ -63,7 +63,7 @@ impl Turn<'_> {
             }
             if inclusive && elements.own != result.origin.cast_const() {
                 // SAFETY: both have `len` packed bytes and do not overlap (condition of `# Safety`).
-                unsafe { copy_layout(&layout(&own), &layout(&result), len) };
+                unsafe { copy_layout(&own, &result, len) };
             }
             return Ok(());
         };
@@ -92,7 +92,7 @@ impl Turn<'_> {
             unsafe { link.run() };
         });
         if let (Some(above), Some(origin)) = (above, value) {
-            let value = Part { origin, ..result };
+            let value = Elements { origin, ..result };
             // SAFETY: `value` has the elements that `link.run` has made, which nobody changes now. They have `len`
             // packed bytes.
             unsafe { self.put((index, above), &value, 0..len, bytes)? };
@@ -132,26 +132,26 @@ impl Link<'_> {
     /// # Safety
     ///
     /// - The conditions of [`run`](Self::run) hold, and `elements` are some of the elements: at most `block`.
-    unsafe fn run_block(&self, first: u64, elements: Elements<'_>) {
+    unsafe fn run_block(&self, first: u64, elements: Operands<'_>) {
         let (result, len) = (elements.result, packed(&elements.result));
         let lower = self.lower.wrapping_add(elements.offset as usize);
         if let Some(value) = self.value {
-            let own = Part { origin: elements.own.cast_mut(), ..result };
+            let own = Elements { origin: elements.own.cast_mut(), ..result };
             let origin = value.wrapping_offset(result.offset(first));
-            let value = Part { origin, ..result };
+            let value = Elements { origin, ..result };
             let native = self.combine.native().filter(|_| self.unpacked.is_none());
             if native.is_none() && elements.own != origin.cast_const() {
                 // SAFETY: this rank's elements are readable, and those of `value` writable: elements of the result, or
                 // scratch memory. They do not overlap. Both have `len` packed bytes.
-                unsafe { copy_layout(&layout(&own), &layout(&value), len) };
+                unsafe { copy_layout(&own, &value, len) };
             }
             let lower_at = match self.unpacked {
                 None => lower,
                 Some(at) => {
-                    let unpacked = Part { origin: at, ..result };
+                    let unpacked = Elements { origin: at, ..result };
                     // SAFETY: the scratch memory has room for the elements, and the value of the rank below has `len`
                     // bytes at `lower`.
-                    unsafe { layout(&unpacked).unpack(0..len, lower) };
+                    unsafe { unpacked.unpack(0..len, lower) };
                     at.cast_const()
                 }
             };
@@ -172,7 +172,7 @@ impl Link<'_> {
         if self.exclusive {
             // SAFETY: the result is writable, and the value of the rank below has `len` bytes at `lower`. In place,
             // this rank's elements have been copied to the scratch memory, or nobody needs them.
-            unsafe { layout(&result).unpack(0..len, lower) };
+            unsafe { result.unpack(0..len, lower) };
         }
     }
 }

@@ -8,12 +8,13 @@ use super::block::SHORT;
 use super::fold::packed;
 use super::heads::check;
 use super::piece::{range, steps};
-use super::turn::{LONGEST, Turn, layout};
-use crate::Result;
+use super::turn::{LONGEST, Turn};
 use crate::message::payload::copy_layout;
+use crate::schedule::calls;
 use crate::schedule::table::Place;
-use crate::schedule::{Part, calls};
+use crate::{Plan, Result};
 use std::ops::Range;
+use typepack_engine::Elements;
 
 /// Size of a cache line in bytes.
 const LINE: u64 = 64;
@@ -45,7 +46,7 @@ impl Turn<'_> {
     /// - The elements of `part` are readable at the root and writable at the other ranks, and nobody else accesses
     ///   them until the function returns.
     #[inline]
-    pub(super) unsafe fn broadcast(&mut self, part: &Part<'_>, root: usize) -> Result<()> {
+    pub(super) unsafe fn broadcast(&mut self, part: &Elements<&Plan>, root: usize) -> Result<()> {
         let bytes = part.bytes()?;
         let piece = self.piece(bytes);
         for index in 0..steps(bytes, piece) {
@@ -76,8 +77,8 @@ impl Turn<'_> {
     pub(super) unsafe fn gather(
         &mut self,
         place: Place,
-        mine: Option<&Part<'_>>,
-        parts: &[Part<'_>],
+        mine: Option<&Elements<&Plan>>,
+        parts: &[Elements<&Plan>],
         root: usize,
     ) -> Result<()> {
         let rank = self.rank;
@@ -118,8 +119,8 @@ impl Turn<'_> {
     unsafe fn collect(
         &mut self,
         place: Place,
-        mine: Option<&Part<'_>>,
-        parts: &[Part<'_>],
+        mine: Option<&Elements<&Plan>>,
+        parts: &[Elements<&Plan>],
     ) -> Result<()> {
         check_parts(self.comm, parts)?;
         let (rank, size) = (self.rank, self.size);
@@ -191,8 +192,8 @@ impl Turn<'_> {
     ///   them until the function returns.
     pub(super) unsafe fn allgather(
         &mut self,
-        mine: Option<&Part<'_>>,
-        parts: &[Part<'_>],
+        mine: Option<&Elements<&Plan>>,
+        parts: &[Elements<&Plan>],
         longest: u64,
     ) -> Result<()> {
         check_parts(self.comm, parts)?;
@@ -235,8 +236,8 @@ impl Turn<'_> {
     ///   nobody else accesses them until the function returns.
     pub(super) unsafe fn alltoall(
         &mut self,
-        send: Option<&[Part<'_>]>,
-        receive: &[Part<'_>],
+        send: Option<&[Elements<&Plan>]>,
+        receive: &[Elements<&Plan>],
     ) -> Result<()> {
         check_parts(self.comm, receive)?;
         let parts = send.unwrap_or(receive);
@@ -292,7 +293,7 @@ impl Turn<'_> {
     unsafe fn put_all(
         &mut self,
         index: u64,
-        parts: &[Part<'_>],
+        parts: &[Elements<&Plan>],
         range: Range<u64>,
         bytes: u64,
     ) -> Result<()> {
@@ -304,7 +305,7 @@ impl Turn<'_> {
                 // SAFETY: `range` lies within the packed bytes of the part, which is readable (conditions of
                 // `# Safety`). `target` is the place of these `len` bytes in memory for `all` bytes, which nobody else
                 // accesses (`put_with`).
-                unsafe { layout(part).pack(range.clone(), target) };
+                unsafe { part.pack(range.clone(), target) };
             }
         })
     }
@@ -319,7 +320,7 @@ fn share(bytes: u64, others: u64, piece: u64) -> u64 {
 
 /// Returns the number of packed bytes of the longest part.
 #[inline]
-pub(super) fn longest(parts: &[Part<'_>]) -> Result<u64> {
+pub(super) fn longest(parts: &[Elements<&Plan>]) -> Result<u64> {
     parts.iter().try_fold(0, |longest, part| Ok(part.bytes()?.max(longest)))
 }
 
@@ -334,12 +335,16 @@ fn offset(from: usize, to: usize, len: u64) -> u64 {
 ///
 /// - The elements of `from` are readable, those of `to` are writable, nobody else accesses them until the function
 ///   returns, and they do not overlap.
-pub(super) unsafe fn copy_own(from: &Part<'_>, to: &Part<'_>, rank: usize) -> Result<()> {
+pub(super) unsafe fn copy_own(
+    from: &Elements<&Plan>,
+    to: &Elements<&Plan>,
+    rank: usize,
+) -> Result<()> {
     let bytes = from.bytes()?;
     check(rank, bytes, to.bytes()?)?;
     // SAFETY: `bytes` is the packed size of both (checked above), and the caller guarantees that both are valid and
     // do not overlap.
-    unsafe { copy_layout(&layout(from), &layout(to), bytes) };
+    unsafe { copy_layout(from, to, bytes) };
     Ok(())
 }
 

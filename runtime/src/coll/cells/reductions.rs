@@ -11,17 +11,17 @@
 //! of all ranks (`link.rs`).
 
 use super::block::SHORT;
-use super::fold::{Elements, KEPT, Order, packed};
+use super::fold::{KEPT, Operands, Order, packed};
 use super::heads::{IN_SLICES, check};
 use super::piece::{range, steps};
-use super::turn::{Turn, layout};
-use crate::Result;
+use super::turn::Turn;
 #[cfg(doc)]
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
-use crate::schedule::Part;
 use crate::schedule::program::{room_for, take_room};
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
+use crate::{Plan, Result};
+use typepack_engine::Elements;
 
 /// If there are more than two ranks, each of them combines a slice of a vector of this number of packed bytes or more.
 /// (The length is the first one of a size class of `choices.rs`.)
@@ -32,7 +32,7 @@ struct Cut<'a> {
     /// The address of this rank's elements.
     own: *const u8,
     /// The type and the number of the elements. `origin` is the address of the result.
-    all: Part<'a>,
+    all: Elements<&'a Plan>,
     /// Number of elements of a piece.
     elements: u64,
     /// Number of pieces.
@@ -42,8 +42,8 @@ struct Cut<'a> {
 impl<'a> Cut<'a> {
     /// Returns the elements of piece `index`.
     #[inline]
-    fn piece(&self, index: u64) -> Elements<'a> {
-        Elements::piece(self.own, &self.all, range(self.all.count, self.elements, index))
+    fn piece(&self, index: u64) -> Operands<'a> {
+        Operands::piece(self.own, &self.all, range(self.all.count, self.elements, index))
     }
 }
 
@@ -53,7 +53,7 @@ impl Turn<'_> {
     fn cut<'a>(
         &mut self,
         own: *const u8,
-        all: &Part<'a>,
+        all: &Elements<&'a Plan>,
         bytes: u64,
         combine: &Combine,
     ) -> Cut<'a> {
@@ -89,7 +89,7 @@ impl Turn<'_> {
     pub(super) unsafe fn reduce(
         &mut self,
         send: Option<*const u8>,
-        recv: &Part<'_>,
+        recv: &Elements<&Plan>,
         combine: &Combine,
         root: usize,
     ) -> Result<()> {
@@ -144,7 +144,7 @@ impl Turn<'_> {
     pub(super) unsafe fn allreduce(
         &mut self,
         send: Option<*const u8>,
-        recv: &Part<'_>,
+        recv: &Elements<&Plan>,
         combine: &Combine,
     ) -> Result<()> {
         let (size, bytes) = (self.size, recv.bytes()?);
@@ -195,7 +195,7 @@ impl Turn<'_> {
     pub(super) unsafe fn scan(
         &mut self,
         send: Option<*const u8>,
-        recv: &Part<'_>,
+        recv: &Elements<&Plan>,
         combine: &Combine,
         inclusive: bool,
     ) -> Result<()> {
@@ -251,7 +251,7 @@ impl Turn<'_> {
             }
             _ => None,
         };
-        let slice = |piece: &Elements<'a>, rank: usize| {
+        let slice = |piece: &Operands<'a>, rank: usize| {
             let count = piece.result.count;
             piece.part(range(count, count.div_ceil(slices), rank as u64))
         };
@@ -324,10 +324,10 @@ impl Turn<'_> {
     unsafe fn contribute(
         &mut self,
         step: (u64, usize),
-        piece: &Elements<'_>,
+        piece: &Operands<'_>,
         bytes: u64,
     ) -> Result<()> {
-        let part = Part { origin: piece.own.cast_mut(), ..piece.result };
+        let part = Elements { origin: piece.own.cast_mut(), ..piece.result };
         // SAFETY: the elements are readable (condition of `# Safety`). The range has all packed bytes of a piece.
         unsafe { self.put(step, &part, 0..packed(&part), bytes) }
     }
@@ -344,21 +344,20 @@ impl Turn<'_> {
     unsafe fn contribute_rest(
         &mut self,
         step: (u64, usize),
-        piece: &Elements<'_>,
-        slice: &Elements<'_>,
+        piece: &Operands<'_>,
+        slice: &Operands<'_>,
         bytes: u64,
     ) -> Result<()> {
-        let part = Part { origin: piece.own.cast_mut(), ..piece.result };
+        let part = Elements { origin: piece.own.cast_mut(), ..piece.result };
         let len = packed(&part);
         let (begin, end) = (slice.offset, slice.offset + packed(&slice.result));
         self.put_with(step, len, bytes, |target| {
-            let layout = layout(&part);
             // SAFETY: the elements are readable, and both ranges lie within their packed bytes, because those of the
             // slice do (conditions of `# Safety`). `len` bytes at `target` are writable, and nobody else accesses them
             // (`put_with`), so they do not overlap the elements.
             unsafe {
-                layout.pack(0..begin, target);
-                layout.pack(end..len, target.wrapping_add(end as usize));
+                part.pack(0..begin, target);
+                part.pack(end..len, target.wrapping_add(end as usize));
             }
         })
     }

@@ -36,8 +36,6 @@ use super::{Cells, blocks, method};
 use crate::coll::Collective;
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
-use crate::message::payload::LayoutRef;
-use crate::schedule::Part;
 use crate::schedule::table::Place;
 use crate::settings::CollectiveMethod;
 use crate::shm::cells::{STEPS, Seat, WORDS, call_of, last_step};
@@ -46,7 +44,7 @@ use crate::sys::clock;
 use crate::{Plan, Result};
 use std::ops::Range;
 use std::time::Instant;
-use typepack_engine::contiguous;
+use typepack_engine::{Elements, contiguous};
 
 /// Number of looks at a cell before a rank drives the progress of messages. If ranks sleep at once, a rank looks only
 /// once.
@@ -216,22 +214,22 @@ impl<'t> Turn<'t> {
                 let root = self.comm.root(root)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `reduce_raw`.
-                unsafe { self.reduce(send, &Part { origin: recv, plan, count }, combine, root) }
+                unsafe { self.reduce(send, &Elements { origin: recv, plan, count }, combine, root) }
             }
             Collective::Allreduce { send, recv, plan, count, combine } if fits(plan, count)? => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `allreduce_raw`.
-                unsafe { self.allreduce(send, &Part { origin: recv, plan, count }, combine) }
+                unsafe { self.allreduce(send, &Elements { origin: recv, plan, count }, combine) }
             }
             Collective::Scan { send, recv, plan, count, combine } if fits(plan, count)? => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `scan_raw`.
-                unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, true) }
+                unsafe { self.scan(send, &Elements { origin: recv, plan, count }, combine, true) }
             }
             Collective::Exscan { send, recv, plan, count, combine } if fits(plan, count)? => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for an exclusive scan are those of
                 // `scan_raw` too.
-                unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, false) }
+                unsafe { self.scan(send, &Elements { origin: recv, plan, count }, combine, false) }
             }
             Collective::Scatter { parts, ref mine, root } => {
                 let root = self.comm.root(root)?;
@@ -250,7 +248,7 @@ impl<'t> Turn<'t> {
                 unsafe { self.exchange_neighbors(place, neighbors, send, receive) }
             }
             Collective::ReduceScatter { send, recv, plan, counts, combine } => {
-                let recv = Part { origin: recv, plan, count: 0 };
+                let recv = Elements { origin: recv, plan, count: 0 };
                 let all = self.comm.all_blocks(send, &recv, counts)?;
                 if blocks::fits(&all, self.size)? {
                     // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
@@ -521,14 +519,14 @@ impl<'t> Turn<'t> {
     pub(super) unsafe fn put(
         &mut self,
         step: (u64, usize),
-        part: &Part<'_>,
+        part: &Elements<&Plan>,
         range: Range<u64>,
         bytes: u64,
     ) -> Result<()> {
-        let (layout, len) = (layout(part), range.end - range.start);
+        let len = range.end - range.start;
         // SAFETY: `range` lies within the packed bytes of `part`, whose elements are readable, and is not longer than a
         // piece (conditions of `# Safety`). `target` has room for `len` bytes, which nobody else accesses (`put_with`).
-        self.put_with(step, len, bytes, |target| unsafe { layout.pack(range, target) })
+        self.put_with(step, len, bytes, |target| unsafe { part.pack(range, target) })
     }
 
     /// Publishes the `len` bytes that `pack` writes, at most a piece. The other arguments are those of
@@ -635,7 +633,7 @@ impl<'t> Turn<'t> {
         &self,
         from: usize,
         head: u64,
-        part: &Part<'_>,
+        part: &Elements<&Plan>,
         range: Range<u64>,
     ) -> Result<()> {
         check(from, head, part.bytes()?)?;
@@ -652,7 +650,7 @@ impl<'t> Turn<'t> {
     /// - The elements of `part` are writable, and nobody else accesses them until the function returns.
     /// - `range` lies within the packed bytes of `part`. Its length is that of the piece.
     #[inline]
-    pub(super) unsafe fn read(&self, from: usize, part: &Part<'_>, range: Range<u64>) {
+    pub(super) unsafe fn read(&self, from: usize, part: &Elements<&Plan>, range: Range<u64>) {
         // SAFETY: `part` and `range` are as in `# Safety`. All of the piece is copied.
         unsafe { self.read_at(from, (range.end - range.start, 0), part, range) };
     }
@@ -669,7 +667,7 @@ impl<'t> Turn<'t> {
         &self,
         from: usize,
         (published, offset): (u64, u64),
-        part: &Part<'_>,
+        part: &Elements<&Plan>,
         range: Range<u64>,
     ) {
         let mut words = Words([0; WORDS]);
@@ -677,7 +675,7 @@ impl<'t> Turn<'t> {
         // SAFETY: `range` lies within the packed bytes of `part`, whose elements are writable (conditions of
         // `# Safety`). As many bytes at `data` are readable: they are some of the `published` bytes, which lie in
         // `words` if there are at most `INLINE`, and otherwise in the ring.
-        let copy = || unsafe { layout(part).unpack(range, data) };
+        let copy = || unsafe { part.unpack(range, data) };
         // A piece in the ring has the request behind its place.
         let request =
             if published <= INLINE { Request::default() } else { Request::from_word(words.0[1]) };
@@ -719,8 +717,8 @@ fn name_of(call: Option<&Collective<'_>>) -> &'static str {
 
 /// Returns whether an alltoall of `size` ranks can go through cells. All parts of all ranks have the same packed size.
 #[inline]
-fn is_short(parts: &[Part<'_>], size: usize) -> Result<bool> {
-    let bytes = parts.first().map_or(Ok(0), Part::bytes)?;
+fn is_short(parts: &[Elements<&Plan>], size: usize) -> Result<bool> {
+    let bytes = parts.first().map_or(Ok(0), Elements::bytes)?;
     Ok(bytes.saturating_mul(size as u64) <= LONGEST)
 }
 
@@ -729,10 +727,4 @@ fn is_short(parts: &[Part<'_>], size: usize) -> Result<bool> {
 #[inline]
 fn fits(plan: &Plan, count: u64) -> Result<bool> {
     Ok(plan.element_bytes() <= SHORT && plan.packed_bytes(count)? <= LONGEST)
-}
-
-/// Returns the layout of a part.
-#[inline]
-pub(super) fn layout<'a>(part: &Part<'a>) -> LayoutRef<'a> {
-    LayoutRef { origin: part.origin, plan: part.plan, count: part.count }
 }

@@ -9,8 +9,8 @@ use super::{EDGES, NONE, Scratch, Traffic, Verdict};
 use crate::Result;
 use crate::comm::Communicator;
 use crate::commit::bytes;
-use crate::schedule::Part;
 use crate::schedule::program::Builder;
+use typepack_engine::Elements;
 
 /// Returns the text of an error: rank `from.0` has `from.1` edges to rank `to.0`, which has `to.1` edges from it.
 pub(super) fn text(from: (u64, u64), to: (u64, u64)) -> String {
@@ -56,7 +56,7 @@ impl Communicator {
             ours.0.copy_from_nonoverlapping(out.as_ptr(), size);
             told.0.copy_from_nonoverlapping(out.as_ptr(), size);
         }
-        let one = |block: &Scratch<u64>, at: usize| Part {
+        let one = |block: &Scratch<u64>, at: usize| Elements {
             origin: block.0.wrapping_add(at).cast(),
             plan,
             count: length as u64,

@@ -7,6 +7,7 @@
 //! after the send, `receive.rs` completes the receive, and also the send if it is still pending.
 
 use super::*;
+use crate::message::payload::SendMode;
 
 impl MessageEngine {
     /// Sends a message to this rank itself. `status` describes the message.
@@ -16,9 +17,9 @@ impl MessageEngine {
     /// - The arguments meet the conditions of [`MessageEngine::send`].
     pub(super) unsafe fn send_self(
         &mut self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
-        how: How,
+        mode: SendMode,
     ) -> Result<Option<u64>> {
         let status = Status { source: self.fabric.rank(), tag: label.tag, bytes: label.bytes };
         let own = Slot::new(self.fabric.rank());
@@ -39,7 +40,7 @@ impl MessageEngine {
             return Ok(None);
         }
         self.matching.make_room_to_keep()?;
-        if self.terms.is_eager(label.bytes) && !how.synchronous {
+        if self.terms.is_eager(label.bytes) && !mode.is_synchronous() {
             // SAFETY: the caller guarantees that `layout` is readable and packs to `label.bytes` bytes
             // (conditions of `send`); `to` is new memory with room for these bytes.
             let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
@@ -52,10 +53,10 @@ impl MessageEngine {
             return Ok(None);
         }
         // SAFETY: the caller guarantees the conditions of `send` for `layout`, `label.bytes` and the
-        // backing. `Supply::new` has no others.
-        let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
+        // mode. `Supply::new` has no others.
+        let supply = unsafe { Supply::new(layout, label.bytes, mode)? };
         self.requests.make_room()?;
-        let (synchronous, stage) = (how.synchronous, SendStage::Offered(Told::Nothing));
+        let (synchronous, stage) = (mode.is_synchronous(), SendStage::Offered(Told::Nothing));
         let send = Send { dest: own, label, supply, synchronous, stage, recall: None };
         let id = self.requests.open(Request::Send(send));
         self.kept += 1;

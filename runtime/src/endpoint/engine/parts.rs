@@ -93,7 +93,7 @@ impl MessageEngine {
     #[inline(never)]
     pub(super) unsafe fn send_parts(
         &mut self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         dest: usize,
     ) -> Result<Option<(u64, Method)>> {
@@ -323,7 +323,7 @@ impl MessageEngine {
     #[inline(never)]
     pub(super) unsafe fn receive_parts(
         &mut self,
-        (layout, capacity): (&LayoutRef<'_>, u64),
+        (layout, capacity): (&Elements<&Plan>, u64),
         (number, context, status): (u64, u64, Status),
         refusal: Option<Error>,
     ) -> Result<Operation> {

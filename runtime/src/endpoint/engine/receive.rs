@@ -103,7 +103,7 @@ impl MessageEngine {
     /// Returns the errors of [`MessageEngine::receive`].
     pub unsafe fn receive_taken(
         &mut self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         capacity: u64,
         taken: Taken,
     ) -> Result<Operation> {

@@ -19,7 +19,6 @@
 
 use super::incoming::Unmatched;
 use super::*;
-use crate::message::payload::LayoutRef;
 use crate::shm::pair::LINE;
 use crate::shm::ring::ENVELOPE_WORDS;
 use crate::transport::area::Area;
@@ -89,7 +88,7 @@ impl Head {
     /// - `fits` is at most the packed size of the layout's elements. Their memory is writable, and nobody else
     ///   uses it until the call returns.
     #[inline(always)]
-    unsafe fn unpack(&self, rx: &Rx, layout: &LayoutRef<'_>, fits: u64) {
+    unsafe fn unpack(&self, rx: &Rx, layout: &Elements<&Plan>, fits: u64) {
         match &self.inline {
             Some(data) => {
                 // SAFETY: `data` is a local array that is at least as long as the message (`Envelope::short` has
@@ -161,7 +160,7 @@ impl MessageEngine {
     #[inline(always)]
     pub(super) unsafe fn send_short(
         &mut self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         dest: usize,
     ) -> Result<bool> {

@@ -6,7 +6,7 @@
 use super::waiting::rest;
 use super::*;
 use crate::endpoint::engine::Glance;
-use crate::message::payload::Backing;
+use crate::message::payload::SendMode;
 use std::cell::Cell;
 
 /// Number of times that a blocking receive looks directly into the ring before the engine posts the receive.
@@ -85,16 +85,16 @@ impl Endpoint {
     ///
     /// # Safety
     ///
-    /// - `layout`, `label`, `dest` and `how` meet the conditions of [`MessageEngine::send`].
+    /// - `layout`, `label`, `dest` and `mode` meet the conditions of [`MessageEngine::send`].
     /// - `posting` meets the conditions of [`MessageEngine::receive`].
-    /// - The memory of the two layouts does not overlap, or the backing of `how` is not [`Backing::Caller`].
+    /// - The memory of the two layouts does not overlap, or the mode is buffered.
     ///
     /// # Errors
     /// Returns the error of the receive if the receive fails, and otherwise the error of the send if the send fails:
     /// the errors of [`Endpoint::send_as`], [`Endpoint::receive`] and [`Endpoint::wait`].
     pub unsafe fn send_receive(
         &self,
-        (layout, label, dest, how): (&LayoutRef<'_>, Label, Slot, How),
+        (layout, label, dest, mode): (&Elements<&Plan>, Label, Slot, SendMode),
         posting: &Posting<'_>,
     ) -> Result<Status> {
         // The operations that have to be detached if this call unwinds. The guard comes before the lock, so that the
@@ -105,7 +105,7 @@ impl Endpoint {
                 self.detach(id);
             }
         });
-        if dest.index() == self.rank() && matches!(how.backing, Backing::Caller) {
+        if dest.index() == self.rank() && mode.uses_the_memory() {
             // If the receive comes first, this message moves by one copy from layout to layout.
             // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting` (second
             // condition).
@@ -113,7 +113,7 @@ impl Endpoint {
             pending.set([received.pending(), None]);
             // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for the four arguments (first
             // condition).
-            let sent = unsafe { self.send_as(layout, label, dest, how) };
+            let sent = unsafe { self.send_as(layout, label, dest, mode) };
             if let Some(id) = sent? {
                 self.wait(id, SENDRECV)?;
             }
@@ -124,7 +124,7 @@ impl Endpoint {
         let news = state.news();
         // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for the four arguments (first
         // condition).
-        let sent = unsafe { state.core.engine.start_send(layout, label, dest, how)? };
+        let sent = unsafe { state.core.engine.start_send(layout, label, dest, mode)? };
         self.notify(&mut state, news);
         let Some(sent) = sent else {
             // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting` (second

@@ -3,14 +3,15 @@
 
 use super::waiting::rest;
 use super::{Awaited, Core, Endpoint, State};
-use crate::endpoint::engine::{How, Packed};
+use crate::endpoint::engine::Packed;
 use crate::message::Status;
 use crate::message::label::{Label, Slot};
-use crate::message::payload::{Backing, LayoutRef, buffer};
+use crate::message::payload::{SendMode, buffer};
 use crate::shm::waiting::Kind;
 use crate::{Plan, Result};
 use std::sync::MutexGuard;
 use std::time::Instant;
+use typepack_engine::Elements;
 
 /// Number of turns between two checks of the clock.
 const TURNS: usize = 8;
@@ -181,11 +182,11 @@ impl Endpoint {
         // There is no memory for a larger ring. Other protocols need none.
         let mut packed = buffer(label.bytes)?;
         pack(packed.as_mut_ptr());
-        let layout = LayoutRef { origin: packed.as_mut_ptr(), plan: byte, count: label.bytes };
-        let how = How { synchronous: false, backing: Backing::Copy };
+        let layout = Elements { origin: packed.as_mut_ptr(), plan: byte, count: label.bytes };
+        let mode = SendMode::Buffered(None);
         let started = self.start(|core| {
             // SAFETY: the buffer is readable and has `label.bytes` bytes, and the send uses it only during the call.
-            unsafe { core.engine.start_send(&layout, label, dest, how) }
+            unsafe { core.engine.start_send(&layout, label, dest, mode) }
         })?;
         // If the wait fails, the message still goes out, from the copy.
         if let Some(id) = started

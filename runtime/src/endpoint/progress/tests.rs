@@ -17,7 +17,7 @@ fn a_message_to_oneself_rouses_the_poller() {
     let endpoint = Endpoint::new(fabric.clone(), 4, Forced::Nothing, Duration::ZERO);
     endpoint.lock().expect("the lock").polled = true;
     let mut data = [1u8; 8];
-    let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: 8 };
+    let layout = Elements { origin: data.as_mut_ptr(), plan: &byte, count: 8 };
     for bytes in [4, 8] {
         let seen = fabric.announce();
         let label = Label { context: 0, tag: 0, bytes, types: 0 };

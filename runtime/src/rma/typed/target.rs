@@ -5,10 +5,10 @@ use crate::coll::{Operator, Reducible};
 use crate::comm::{readable, writable};
 use crate::commit::bytes;
 use crate::rma::{Update, Window};
-use crate::schedule::part::Part;
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::marker::PhantomData;
+use typepack_engine::Elements;
 
 /// Values that can be compared and swapped: integers.
 #[diagnostic::on_unimplemented(message = "only integers can be compared and swapped in a window")]
@@ -114,8 +114,7 @@ impl<'a, T: NoUninit + AnyBitPattern> Target<'a, T> {
         (to, room): (&Plan, u64),
         at: usize,
     ) -> Result<()> {
-        let origin = readable(data, 0, from, count, "data")?;
-        let part = Part { origin: origin.origin, plan: from, count };
+        let part = readable(data, 0, from, count, "data")?;
         // SAFETY: `readable` has checked that the elements lie in `data`, which is borrowed. Values in windows have no
         // references, so the two do not overlap.
         unsafe { self.window.put_raw(&part, self.rank, displacement(at), to, room) }
@@ -133,8 +132,7 @@ impl<'a, T: NoUninit + AnyBitPattern> Target<'a, T> {
         (from, count): (&Plan, u64),
         at: usize,
     ) -> Result<()> {
-        let origin = writable(data, 0, to, room, "data")?;
-        let part = Part { origin: origin.origin, plan: to, count: room };
+        let part = writable(data, 0, to, room, "data")?;
         // SAFETY: `writable` has checked that the elements lie in `data`, which is borrowed mutably. Values in
         // windows have no references, so the two do not overlap.
         unsafe { self.window.get_raw(&part, self.rank, displacement(at), from, count) }
@@ -209,7 +207,7 @@ impl<T: Reducible, U> Target<'_, T, U> {
     /// class `MPI_ERR_OP` if the operation is not defined on `T`.
     #[doc(alias = "MPI_Accumulate")]
     pub fn accumulate(&self, data: &[T], at: usize, update: impl Into<Update>) -> Result<()> {
-        let from = Part {
+        let from = Elements {
             origin: data.as_ptr().cast::<u8>().cast_mut(),
             plan: T::plan()?,
             count: data.len() as u64,
@@ -231,9 +229,13 @@ impl<T: Reducible, U> Target<'_, T, U> {
         update: impl Into<Update>,
     ) -> Result<()> {
         let plan = T::plan()?;
-        let from =
-            Part { origin: data.as_ptr().cast::<u8>().cast_mut(), plan, count: data.len() as u64 };
-        let result = Part { origin: old.as_mut_ptr().cast::<u8>(), plan, count: old.len() as u64 };
+        let from = Elements {
+            origin: data.as_ptr().cast::<u8>().cast_mut(),
+            plan,
+            count: data.len() as u64,
+        };
+        let result =
+            Elements { origin: old.as_mut_ptr().cast::<u8>(), plan, count: old.len() as u64 };
         // SAFETY: both slices are borrowed, `old` mutably, so they do not overlap each other, nor values in windows,
         // which have no references.
         unsafe { self.update(&from, Some(&result), at, update.into()) }
@@ -245,8 +247,8 @@ impl<T: Reducible, U> Target<'_, T, U> {
     ///   window.
     unsafe fn update(
         &self,
-        from: &Part<'_>,
-        result: Option<&Part<'_>>,
+        from: &Elements<&Plan>,
+        result: Option<&Elements<&Plan>>,
         at: usize,
         update: Update,
     ) -> Result<()> {

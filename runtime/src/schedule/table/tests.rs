@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::endpoint::sources::Core;
-use crate::schedule::Part;
+use crate::message::payload::SendMode;
 use crate::schedule::program::Peer;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::transport::fabric::Fabric;
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 const CONTEXT: u64 = 3;
 const TAG: i32 = 5;
@@ -33,7 +34,7 @@ fn job_in(segment: &Arc<Segment>) -> (Core, MessageEngine) {
 
 /// Starts a schedule that sends `data` to rank 1.
 fn start_send(core: &mut Core, data: &mut [u8; 8]) -> Operation {
-    let part = Part { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
+    let part = Elements { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
     let place = Place { context: CONTEXT, tag: TAG };
     let started = core.with(|schedules: &mut Schedules, engine| {
         // SAFETY: the callers keep the array until the schedule is over or detached.
@@ -52,12 +53,12 @@ fn start_send(core: &mut Core, data: &mut [u8; 8]) -> Operation {
 fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let (mut core, mut other) = job();
     let mut data = [1u8; 8];
-    let layout = LayoutRef { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
+    let layout = Elements { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
     let label = Label { context: CONTEXT, tag: 0, bytes: 8, types: typecheck::UNKNOWN };
     let mut sent = 0;
     let last = loop {
         // SAFETY: the array `data` lives to the end of the test, and neither engine accesses it after that.
-        let started = unsafe { core.engine.send(&layout, label, Slot::new(1), How::STANDARD) };
+        let started = unsafe { core.engine.send(&layout, label, Slot::new(1), SendMode::Standard) };
         sent += 1;
         if let Operation::Pending(id) = started.expect("a send") {
             break id;
@@ -81,7 +82,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     // detach.
     let mut got = [0u8; 8];
     for message in 0..=sent {
-        let layout = LayoutRef { origin: got.as_mut_ptr(), ..layout };
+        let layout = Elements { origin: got.as_mut_ptr(), ..layout };
         let (source, tag) = (Sender::Slot(Slot::new(0)), Tag::Any);
         let posting = Posting { layout, capacity: 8, context: CONTEXT, source, tag };
         // SAFETY: the array `got` lives through this call, and the receive is complete when the call returns
@@ -95,7 +96,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
 
 /// Starts a schedule that receives `data` from rank 1, and detaches it.
 fn detached_receive(core: &mut Core, data: &mut [u8; 8]) {
-    let part = Part { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
+    let part = Elements { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
     let place = Place { context: CONTEXT, tag: TAG };
     let started = core.with(|schedules: &mut Schedules, engine| {
         // SAFETY: the callers keep the array, and the schedule is detached below.
@@ -119,10 +120,10 @@ fn a_detached_receive_of_a_schedule_is_waited_for() {
     let mut data = [0_u8; 8];
     detached_receive(&mut core, &mut data);
     assert!(!core.others_are_served());
-    let layout = LayoutRef { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
+    let layout = Elements { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
     let label = Label { context: CONTEXT, tag: TAG, bytes: 8, types: typecheck::UNKNOWN };
     // SAFETY: the array `data` lives to the end of the test, and nobody writes it after the detach.
-    unsafe { other.send(&layout, label, Slot::new(0), How::STANDARD) }.expect("a send");
+    unsafe { other.send(&layout, label, Slot::new(0), SendMode::Standard) }.expect("a send");
     while !core.others_are_served() {
         core.progress().expect("a turn");
         other.progress().expect("a turn");

@@ -1,11 +1,13 @@
 //! Tests the pieces that a sender packs before the receiver has answered its RTS.
 
 use super::super::*;
+use crate::message::payload::SendMode;
 use crate::settings::Forced;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 const CONTEXT: u64 = 3;
 
@@ -38,11 +40,12 @@ impl Job {
     /// - `data` lives and stays unchanged until the send has ended.
     unsafe fn send(&mut self, data: &[u8], tag: i32) -> u64 {
         let (origin, bytes) = (data.as_ptr().cast_mut(), data.len() as u64);
-        let layout = LayoutRef { origin, plan: &self.byte, count: bytes };
+        let layout = Elements { origin, plan: &self.byte, count: bytes };
         let label = Label { context: CONTEXT, tag, bytes, types: UNKNOWN };
         // SAFETY: the caller guarantees that `data` stays readable and unchanged until the send has ended (the
         // condition of `# Safety`), and `bytes` is its packed size.
-        let sent = unsafe { self.engines[0].send(&layout, label, Slot::new(1), How::STANDARD) };
+        let sent =
+            unsafe { self.engines[0].send(&layout, label, Slot::new(1), SendMode::Standard) };
         let Operation::Pending(id) = sent.expect("a send") else {
             panic!("a long send is complete")
         };
@@ -53,7 +56,7 @@ impl Job {
     fn get(&mut self, data: &[u8], tag: i32) {
         let mut got = vec![0xEE; data.len() + 1];
         let (origin, bytes) = (got.as_mut_ptr(), data.len() as u64);
-        let layout = LayoutRef { origin, plan: &self.byte, count: bytes };
+        let layout = Elements { origin, plan: &self.byte, count: bytes };
         let (source, tag) = (Sender::Any, Tag::Is(tag));
         let posting = Posting { layout, capacity: bytes, context: CONTEXT, source, tag };
         // SAFETY: `got` has more than `bytes` bytes and lives until the receive has ended, below. Nobody else uses it

@@ -7,6 +7,7 @@ use super::any;
 use crate::ErrorKind;
 use crate::message::envelope::Space;
 use crate::message::envelope::{BYTES, TYPES};
+use crate::message::payload::SendMode;
 use crate::shm::heap::Heap;
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
@@ -14,7 +15,7 @@ use crate::shm::withdrawal::ReadingMemory;
 use crate::sync::Word;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
-use typepack_engine::wire;
+use typepack_engine::{Elements, wire};
 
 /// Returns the engines and the fabrics of two ranks in one process.
 fn pair() -> [(MessageEngine, Fabric); 2] {
@@ -154,8 +155,8 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
             }
         }
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-        let send = LayoutRef { origin: from_at, plan: &from, count: from_count };
-        let receive = LayoutRef { origin: to_at, plan: &to, count: to_count };
+        let send = Elements { origin: from_at, plan: &from, count: from_count };
+        let receive = Elements { origin: to_at, plan: &to, count: to_count };
         let posted = round % 3 == 0;
         // SAFETY: the buffer at `to_at` has room for the `bytes` bytes of the layout. The receive ends below, before
         // the buffer is freed, and nobody else uses the buffer meanwhile.
@@ -165,7 +166,8 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let early = posted.then(|| post(&mut there));
         // SAFETY: the elements at `from_at` have `bytes` packed bytes. They stay readable and unchanged until the end
         // of the send, in this round.
-        let sent = unsafe { here.send(&send, label, Slot::new(1), How::STANDARD) }.expect("a send");
+        let sent =
+            unsafe { here.send(&send, label, Slot::new(1), SendMode::Standard) }.expect("a send");
         if !posted {
             turn(&mut here, &mut there);
         }
@@ -213,14 +215,14 @@ fn what_is_withdrawn_arrives_as_it_was() {
         let source = unsafe { around(origin, &vector, count, len) };
         source.fill(7);
         let mut target = vec![0u8; bytes as usize];
-        let send = LayoutRef { origin, plan: &vector, count };
-        let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
+        let send = Elements { origin, plan: &vector, count };
+        let receive = Elements { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: both buffers hold `bytes` packed bytes and outlive the operations. The test changes the source only
         // after the send is detached.
         let (id, received) = unsafe {
             let Operation::Pending(id) =
-                here.send(&send, label, Slot::new(1), How::STANDARD).unwrap()
+                here.send(&send, label, Slot::new(1), SendMode::Standard).unwrap()
             else {
                 panic!("complete")
             };
@@ -257,14 +259,14 @@ fn receives_that_are_gone_or_too_small_answer() {
     let bytes = 8u64 << 18;
     let (_, origin, _) = buffer_of(&mine, true, &vector, 1);
     let mut target = vec![1u8; bytes as usize];
-    let send = LayoutRef { origin, plan: &vector, count: 1 };
-    let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
+    let send = Elements { origin, plan: &vector, count: 1 };
+    let receive = Elements { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: the buffers hold the elements of the layouts and live to the end of the test, after all turns. The test
     // accesses the target only after its receive has ended or is detached.
     unsafe {
         let Operation::Pending(sent) =
-            here.send(&send, label, Slot::new(1), How::STANDARD).unwrap()
+            here.send(&send, label, Slot::new(1), SendMode::Standard).unwrap()
         else {
             panic!("complete")
         };
@@ -279,7 +281,7 @@ fn receives_that_are_gone_or_too_small_answer() {
         assert!(target.iter().all(|&byte| byte == 1));
 
         let Operation::Pending(sent) =
-            here.send(&send, label, Slot::new(1), How::STANDARD).unwrap()
+            here.send(&send, label, Slot::new(1), SendMode::Standard).unwrap()
         else {
             panic!("complete")
         };
@@ -323,7 +325,7 @@ fn lies_about_data_are_violations() {
         let area = hostile.contact(0).expect("contact");
         let mut target = vec![1u8; 1 << 21];
         let double = Datatype::named(Named::U8).commit().unwrap();
-        let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 21 };
+        let layout = Elements { origin: target.as_mut_ptr(), plan: &double, count: 1 << 21 };
         // SAFETY: `target` has `1 << 21` bytes and lives to the end of the round. `victim` runs no turn after that.
         unsafe { victim.receive(&any(layout, 1 << 21, 3)) }.expect("a receive");
         let mut tx =
@@ -361,7 +363,7 @@ fn lies_about_data_are_violations() {
     }
     let mut target = [1u8; 8];
     let byte = Datatype::named(Named::U8).commit().unwrap();
-    let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &byte, count: 8 };
+    let layout = Elements { origin: target.as_mut_ptr(), plan: &byte, count: 8 };
     // SAFETY: the array `target` has 8 bytes and lives until `victim` has run its last turn, below.
     unsafe { victim.receive(&any(layout, 8, 3)) }.expect("a receive");
     assert!(victim.progress().is_err());
@@ -393,12 +395,12 @@ fn lies_about_help_are_violations() {
         let mut victim = MessageEngine::new(fabric.clone(), 8 << 10);
         let hostile = Fabric::join(segment, 1).expect("rank 1");
         let (_, origin, _) = buffer_of(&fabric, true, &double, 10_000);
-        let layout = LayoutRef { origin, plan: &double, count: 10_000 };
+        let layout = Elements { origin, plan: &double, count: 10_000 };
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: `buffer_of` made the memory of the send in the heap, which outlives `victim`, and nobody writes to
         // it.
-        let sent =
-            unsafe { victim.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send");
+        let sent = unsafe { victim.send(&layout, label, Slot::new(1), SendMode::Standard) }
+            .expect("a send");
         let Operation::Pending(id) = sent else { panic!("complete") };
         let area = hostile.contact(0).expect("contact");
         let mut tx =
@@ -421,14 +423,14 @@ fn lies_about_help_are_violations() {
     let [(mut here, mine), (mut there, theirs)] = pair();
     let (_, from, _) = buffer_of(&mine, true, &double, count);
     let (_, to, _) = buffer_of(&theirs, true, &double, count);
-    let send = LayoutRef { origin: from, plan: &double, count };
-    let receive = LayoutRef { origin: to, plan: &double, count };
+    let send = Elements { origin: from, plan: &double, count };
+    let receive = Elements { origin: to, plan: &double, count };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: both buffers hold `bytes` bytes, and only the two operations use them. They lie in heaps that stay mapped
     // until the two engines have run their last turns.
     unsafe {
         there.receive(&any(receive, bytes, 3)).expect("a receive");
-        here.send(&send, label, Slot::new(1), How::STANDARD).expect("a send");
+        here.send(&send, label, Slot::new(1), SendMode::Standard).expect("a send");
     }
     let area = theirs.written_by(0).expect("a mailbox").expect("a name");
     there.progress().expect("a turn");
@@ -447,13 +449,13 @@ fn who_copies_the_last_piece_calls() {
     let bytes = 1 << 20;
     let (_, from, _) = buffer_of(&mine, true, &byte, bytes);
     let (_, to, _) = buffer_of(&theirs, true, &byte, bytes);
-    let send = LayoutRef { origin: from, plan: &byte, count: bytes };
-    let receive = LayoutRef { origin: to, plan: &byte, count: bytes };
+    let send = Elements { origin: from, plan: &byte, count: bytes };
+    let receive = Elements { origin: to, plan: &byte, count: bytes };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: both buffers hold `bytes` bytes, and only the two operations use them. They lie in heaps, which live as
     // long as the engines `here` and `there`.
     let received = unsafe {
-        here.send(&send, label, Slot::new(1), How::STANDARD).expect("a send");
+        here.send(&send, label, Slot::new(1), SendMode::Standard).expect("a send");
         there.progress().expect("a turn");
         there.receive(&any(receive, bytes, 3)).expect("a receive")
     };

@@ -3,6 +3,7 @@
 
 use super::super::*;
 use super::any;
+use crate::message::payload::SendMode;
 use crate::shm::bulk::{ChunkMemory, Filler, Full};
 use crate::shm::pair::{CHUNK_BYTES, CHUNKS};
 use crate::shm::ring::{Producer, RingMemory};
@@ -11,6 +12,7 @@ use crate::sync::Word;
 use crate::transport::area::SMALL;
 use crate::{Datatype, Named};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 /// Returns the engine of rank 0 and the fabric of rank 1. The test itself acts as rank 1.
 fn job() -> (MessageEngine, Fabric) {
@@ -29,7 +31,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     let (mut engine, hostile) = job();
     let mut buffer = vec![7u64; 2000];
     let origin = buffer.as_mut_ptr().cast();
-    let layout = LayoutRef { origin, plan: &word, count: 2000 };
+    let layout = Elements { origin, plan: &word, count: 2000 };
     let label = Label { context: 0, tag: 3, bytes: 16_000, types: UNKNOWN };
 
     // Rank 1 sends an RTS that no receive matches yet.
@@ -43,8 +45,10 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     // Fill the ring to rank 1. Then rank 1 claims to have freed an impossible number of slots.
     let empty = Label { bytes: 0, ..label };
     let pending = loop {
-        // SAFETY: an empty message has no byte to read, and `How::STANDARD` lends no memory.
-        match unsafe { engine.send(&layout, empty, Slot::new(1), How::STANDARD) }.expect("a send") {
+        // SAFETY: an empty message has no byte to read, and `SendMode::Standard` lends no memory.
+        match unsafe { engine.send(&layout, empty, Slot::new(1), SendMode::Standard) }
+            .expect("a send")
+        {
             Operation::Done(_) => {}
             Operation::Pending(id) => break id,
         }
@@ -59,7 +63,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     // SAFETY: the vector `buffer` is at least as long as the layout, and after these failed calls no
     // operation uses it.
     unsafe {
-        engine.send(&layout, label, Slot::new(1), How::STANDARD).expect_err("a send");
+        engine.send(&layout, label, Slot::new(1), SendMode::Standard).expect_err("a send");
         engine
             .receive(&Posting {
                 layout,
@@ -85,13 +89,13 @@ fn a_synchronous_send_ends_with_the_match() {
     let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
     let mut here = MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
     let mut there = MessageEngine::new(Fabric::join(segment, 1).expect("rank 1"), 8 << 10);
-    let how = How { synchronous: true, ..How::STANDARD };
+    let how = SendMode::Synchronous;
     for len in [0u64, 1, 32, 33, 8 << 10] {
         let (mut data, mut buffer) = (vec![len as u8; 8 << 10], vec![0u8; 8 << 10]);
-        let from = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: len };
+        let from = Elements { origin: data.as_mut_ptr(), plan: &byte, count: len };
         for way in 0..4 {
             let capacity = if way == 3 { len / 2 } else { len };
-            let to = LayoutRef { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
+            let to = Elements { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
             let (context, source) = (6, Sender::Slot(Slot::new(0)));
             // SAFETY: the vector of `to` has room for `capacity` bytes and outlives the receives, all of which end
             // below. Nobody else uses it meanwhile.
@@ -140,8 +144,8 @@ fn only_unmatched_receives_are_cancelled() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
     let (mut engine, _other) = job();
     let (mut data, mut buffer) = (vec![5u64; 4], vec![0u64; 4]);
-    let to = LayoutRef { origin: buffer.as_mut_ptr().cast(), plan: &word, count: 4 };
-    let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
+    let to = Elements { origin: buffer.as_mut_ptr().cast(), plan: &word, count: 4 };
+    let from = Elements { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
     let label = Label { context: 2, tag: 1, bytes: 32, types: UNKNOWN };
     for source in [Sender::Any, Sender::Slot(Slot::new(0))] {
         // SAFETY: the vector of `to` has the 32 bytes of the layout and outlives both receives, which end below. The
@@ -156,7 +160,7 @@ fn only_unmatched_receives_are_cancelled() {
         assert!(engine.cancel_receive(first) && !engine.cancel_receive(first));
         // SAFETY: the vector of `from` has 32 bytes. The send to this rank itself completes in this call, while the
         // vector lives.
-        unsafe { engine.send(&from, label, Slot::new(0), How::STANDARD) }.expect("a send");
+        unsafe { engine.send(&from, label, Slot::new(0), SendMode::Standard) }.expect("a send");
         assert!(!engine.cancel_receive(second));
         assert!(matches!(engine.requests().fetch(second), Some(Ok(_))));
         assert_eq!((engine.requests().in_flight(), buffer[3]), (0, 5));
@@ -182,14 +186,14 @@ fn hostile_envelopes_are_errors() {
         let area = hostile.contact(0).expect("contact");
         let mut buffer = vec![0u64; 66];
         let origin = buffer[1..65].as_mut_ptr().cast();
-        let layout = LayoutRef { origin, plan: &word, count: 64 };
+        let layout = Elements { origin, plan: &word, count: 64 };
         // SAFETY: the layout is 512 bytes of `buffer`. The buffer outlives all turns of the engine, and the test reads
         // it only after these turns.
         unsafe {
             engine.receive(&any(layout, 512, 0)).expect("a receive");
             let label = Label { context: 0, tag: 0, bytes: 512, types: UNKNOWN };
             let offer = Label { bytes: 0, ..label };
-            engine.send(&layout, offer, Slot::new(1), How::STANDARD).expect("a send");
+            engine.send(&layout, offer, Slot::new(1), SendMode::Standard).expect("a send");
         }
         let mut tx =
             Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));

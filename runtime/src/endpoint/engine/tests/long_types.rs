@@ -5,12 +5,13 @@
 use super::super::*;
 use super::any;
 use crate::message::envelope::{LONG_MAX, LONG_TYPES, Space, TYPE_MAX, TYPES};
+use crate::message::payload::SendMode;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::transport::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
-use typepack_engine::wire;
+use typepack_engine::{Elements, wire};
 
 const CONTEXT: u64 = 3;
 
@@ -70,8 +71,8 @@ impl Room {
         }
     }
 
-    fn layout<'a>(&self, plan: &'a Plan) -> LayoutRef<'a> {
-        LayoutRef { origin: self.start.cast(), plan, count: 1 }
+    fn layout<'a>(&self, plan: &'a Plan) -> Elements<&'a Plan> {
+        Elements { origin: self.start.cast(), plan, count: 1 }
     }
 }
 
@@ -79,8 +80,8 @@ impl Room {
 /// its end.
 fn transfer(
     ranks: &mut [(MessageEngine, Fabric); 2],
-    source: LayoutRef<'_>,
-    target: LayoutRef<'_>,
+    source: Elements<&Plan>,
+    target: Elements<&Plan>,
 ) {
     let bytes = source.plan.packed_bytes(source.count).expect("a size");
     let [(here, _), (there, _)] = ranks;
@@ -88,7 +89,7 @@ fn transfer(
     // SAFETY: both layouts lie in heaps that outlive the engines, and their elements have `bytes` packed bytes. Only
     // the two operations use the memory until they end.
     let (sent, received) = unsafe {
-        let sent = here.send(&source, label, Slot::new(1), How::STANDARD).expect("a send");
+        let sent = here.send(&source, label, Slot::new(1), SendMode::Standard).expect("a send");
         (sent, there.receive(&any(target, bytes, CONTEXT)).expect("a receive"))
     };
     let (Operation::Pending(sent), Operation::Pending(received)) = (sent, received) else {
@@ -164,7 +165,7 @@ fn a_definition_waits_for_its_answer() {
         for _ in 0..2 {
             // SAFETY: the source lies in a heap that outlives the engine, has `bytes` packed bytes, and never changes.
             let send =
-                unsafe { here.send(&source.layout(plan), label, Slot::new(1), How::STANDARD) };
+                unsafe { here.send(&source.layout(plan), label, Slot::new(1), SendMode::Standard) };
             sent.push(send.expect("a send"));
         }
     }

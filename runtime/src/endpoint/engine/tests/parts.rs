@@ -4,6 +4,7 @@
 
 use super::super::*;
 use super::any;
+use crate::message::payload::SendMode;
 use crate::settings::Forced;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
@@ -11,6 +12,7 @@ use crate::transport::allowance::Allowance;
 use crate::transport::area::Area;
 use crate::{Datatype, ErrorKind, Named, Plan};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 /// A context of the messages of the user.
 const CONTEXT: u64 = 8;
@@ -53,11 +55,12 @@ impl Job {
     /// - `data` lives and stays unchanged until the send has ended or is detached.
     unsafe fn send(&mut self, data: &[u8], tag: i32) -> Option<u64> {
         let (origin, bytes) = (data.as_ptr().cast_mut(), data.len() as u64);
-        let layout = LayoutRef { origin, plan: &self.byte, count: bytes };
+        let layout = Elements { origin, plan: &self.byte, count: bytes };
         let label = Label { context: CONTEXT, tag, bytes, types: UNKNOWN };
         // SAFETY: the caller guarantees that `data` stays readable and unchanged until the send has ended (the
         // condition of `# Safety`), and `bytes` is its packed size.
-        let sent = unsafe { self.engines[0].send(&layout, label, Slot::new(1), How::STANDARD) };
+        let sent =
+            unsafe { self.engines[0].send(&layout, label, Slot::new(1), SendMode::Standard) };
         match sent.expect("a send") {
             Operation::Pending(id) => Some(id),
             Operation::Done(_) => None,
@@ -73,7 +76,7 @@ impl Job {
     unsafe fn receive(&mut self, tag: Tag, capacity: usize, taken: Option<Taken>) -> Got {
         let mut memory = vec![0xEE_u8; capacity + 1];
         let (origin, bytes) = (memory.as_mut_ptr(), capacity as u64);
-        let layout = LayoutRef { origin, plan: &self.byte, count: bytes };
+        let layout = Elements { origin, plan: &self.byte, count: bytes };
         let posting = Posting { tag, ..any(layout, bytes, CONTEXT) };
         // SAFETY: `memory` has more than `bytes` bytes, nobody else uses it, and the caller keeps it until the receive
         // has ended (condition of `# Safety`).
@@ -287,7 +290,7 @@ fn parts_that_do_not_fit_are_a_violation() {
             let mut victim = MessageEngine::new(fabric, 8 << 10);
             let byte = Datatype::named(Named::U8).commit().expect("a plan");
             let mut memory = vec![0_u8; 40_000];
-            let layout = LayoutRef { origin: memory.as_mut_ptr(), plan: &byte, count: 40_000 };
+            let layout = Elements { origin: memory.as_mut_ptr(), plan: &byte, count: 40_000 };
             // SAFETY: the vector has 40,000 bytes and outlives the engine's last turn. Nobody else uses it.
             let receive = |victim: &mut MessageEngine| unsafe {
                 victim.receive(&any(layout, 40_000, CONTEXT)).expect("a receive")
@@ -365,9 +368,9 @@ fn a_copy_is_made_before_the_first_part() {
     for (tag, data) in (0..).zip(&kept) {
         let mut memory = data.clone();
         let (origin, bytes) = (memory.as_mut_ptr(), LONGEST as u64);
-        let layout = LayoutRef { origin, plan: &job.byte, count: bytes };
+        let layout = Elements { origin, plan: &job.byte, count: bytes };
         let label = Label { context: CONTEXT, tag, bytes, types: UNKNOWN };
-        let how = How { synchronous: false, backing: Backing::Copy };
+        let how = SendMode::Buffered(None);
         // SAFETY: `memory` has `bytes` bytes and lives until the call returns; the send then uses a copy.
         unsafe { job.engines[0].send(&layout, label, Slot::new(1), how) }.expect("a send");
         memory.fill(1);

@@ -1,11 +1,13 @@
 //! Tests transfers while the senders' pools have few chunks or none, or their rings cannot grow.
 
 use super::super::*;
+use crate::message::payload::SendMode;
 use crate::settings::Forced;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use typepack_engine::Elements;
 
 const CONTEXT: u64 = 3;
 
@@ -41,15 +43,16 @@ fn exchange(engines: &mut [MessageEngine], bytes: u64, distances: &[usize]) {
     }
     let mut pending = Vec::new();
     for (from, to, data, got) in &mut all {
-        let room = LayoutRef { origin: got.as_mut_ptr(), plan: &byte, count: bytes };
+        let room = Elements { origin: got.as_mut_ptr(), plan: &byte, count: bytes };
         let (source, tag) = (Sender::Slot(Slot::new(*from)), Tag::Is(1));
         let posting = Posting { layout: room, capacity: bytes, context: CONTEXT, source, tag };
         // SAFETY: the vector `got` has `bytes` bytes and outlives the receive, which ends below. Nobody else uses it.
         let received = unsafe { engines[*to].receive(&posting) }.expect("a receive");
-        let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
+        let layout = Elements { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
         let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: the vector `data` has `bytes` bytes and outlives the send, which ends below. Nobody changes it.
-        let sent = unsafe { engines[*from].send(&layout, label, Slot::new(*to), How::STANDARD) };
+        let sent =
+            unsafe { engines[*from].send(&layout, label, Slot::new(*to), SendMode::Standard) };
         pending.push((*to, received));
         pending.push((*from, sent.expect("a send")));
     }

@@ -6,6 +6,7 @@ use super::super::*;
 use super::any;
 use crate::message::envelope::BYTES;
 use crate::message::envelope::Space;
+use crate::message::payload::SendMode;
 use crate::shm::layout::State;
 use crate::shm::pair;
 use crate::shm::ring::{Producer, RingMemory};
@@ -15,6 +16,7 @@ use crate::transport::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use typepack_engine::Elements;
 
 /// The probe number of both ranks in these tests. A rank reads this number from the memory of the other rank
 /// to find out whether it may access that memory.
@@ -51,11 +53,12 @@ const CONTEXT: u64 = 3;
 /// Starts a send of all bytes of `data`.
 fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let count = data.len() as u64;
-    let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count };
+    let layout = Elements { origin: data.as_mut_ptr(), plan, count };
     let label = Label { context: CONTEXT, tag: 1, bytes: count, types: UNKNOWN };
     // SAFETY: `data` has `count` bytes. The tests change or free `data` only after the send is complete or detached, or
     // run no turn afterwards.
-    match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
+    match unsafe { engine.send(&layout, label, Slot::new(1), SendMode::Standard) }.expect("a send")
+    {
         Operation::Pending(id) => id,
         Operation::Done(_) => panic!("complete"),
     }
@@ -64,7 +67,7 @@ fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
 /// Starts a receive into all bytes of `data`.
 fn receive(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let bytes = data.len() as u64;
-    let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
+    let layout = Elements { origin: data.as_mut_ptr(), plan, count: bytes };
     // SAFETY: `data` has `bytes` bytes. The tests use or free `data` only after the receive is complete or detached, or
     // run no turn afterwards.
     let started = unsafe { engine.receive(&any(layout, bytes, CONTEXT)) };
@@ -158,7 +161,7 @@ fn what_cannot_be_copied_is_packed() {
     let [(mut here, _), (mut there, _)] = pair();
     let (mut source, mut target) = (pattern(100_000, 1), vec![9; 150_000]);
     let sent = send(&mut here, &mut source, &byte);
-    let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &pairs, count: 1 };
+    let layout = Elements { origin: target.as_mut_ptr(), plan: &pairs, count: 1 };
     // SAFETY: `target` has room for the layout, whose elements have 100,000 packed bytes. `target` outlives the
     // receive, which completes in the turns below, and nobody else uses it meanwhile.
     unsafe { there.receive(&any(layout, 100_000, CONTEXT)) }.expect("a receive");

@@ -3,11 +3,13 @@
 
 use super::super::*;
 use super::any;
+use crate::message::payload::SendMode;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::transport::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use typepack_engine::Elements;
 
 /// Length of the messages, in bytes. A rank needs several turns to copy such a message.
 const LEN: usize = 3 << 20;
@@ -51,18 +53,19 @@ fn equal(a: *const u8, b: *const u8) -> bool {
 }
 
 fn send(engine: &mut MessageEngine, origin: *mut u8, plan: &Plan) -> u64 {
-    let layout = LayoutRef { origin, plan, count: LEN as u64 };
+    let layout = Elements { origin, plan, count: LEN as u64 };
     let label = Label { context: CONTEXT, tag: 1, bytes: LEN as u64, types: UNKNOWN };
     // SAFETY: `room` has made the `LEN` bytes at `origin` in a heap, which outlives the engine. The tests change them
     // only after the send has ended.
-    match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
+    match unsafe { engine.send(&layout, label, Slot::new(1), SendMode::Standard) }.expect("a send")
+    {
         Operation::Pending(id) => id,
         Operation::Done(_) => panic!("complete"),
     }
 }
 
 fn receive(engine: &mut MessageEngine, origin: *mut u8, plan: &Plan) -> u64 {
-    let layout = LayoutRef { origin, plan, count: LEN as u64 };
+    let layout = Elements { origin, plan, count: LEN as u64 };
     // SAFETY: `room` has made the `LEN` bytes at `origin` in a heap, which outlives the engine. The tests read them
     // only after the receive has ended or is detached.
     match unsafe { engine.receive(&any(layout, LEN as u64, CONTEXT)) }.expect("a receive") {

@@ -2,11 +2,12 @@
 
 use super::super::*;
 use super::any;
-use crate::message::payload::LayoutRef;
+use crate::message::payload::SendMode;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::transport::short_choice::LEAST;
 use crate::{Datatype, Named};
 use std::sync::Arc;
+use typepack_engine::Elements;
 use typepack_engine::contiguous::Method;
 
 const CONTEXT: u64 = 3;
@@ -39,8 +40,8 @@ fn send([from, to]: &mut [MessageEngine; 2], bytes: usize, count: usize, posted:
     for number in 0..count {
         let mut data: Vec<u8> = (0..bytes).map(|at| (at + number) as u8).collect();
         let mut got = vec![0u8; bytes];
-        let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: bytes as u64 };
-        let room = LayoutRef { origin: got.as_mut_ptr(), plan: &byte, count: bytes as u64 };
+        let layout = Elements { origin: data.as_mut_ptr(), plan: &byte, count: bytes as u64 };
+        let room = Elements { origin: got.as_mut_ptr(), plan: &byte, count: bytes as u64 };
         let posting = any(room, bytes as u64, CONTEXT);
         // SAFETY: the vector `got` has room for `bytes` bytes and outlives the receive, which ends below. Nobody else
         // uses it meanwhile.
@@ -49,7 +50,7 @@ fn send([from, to]: &mut [MessageEngine; 2], bytes: usize, count: usize, posted:
         let label = Label { context: CONTEXT, tag: 1, bytes: bytes as u64, types: UNKNOWN };
         // SAFETY: the vector `data` has `bytes` bytes, never changes, and outlives the send, which is complete at once
         // (asserted below).
-        let sent = unsafe { from.send(&layout, label, Slot::new(1), How::STANDARD) };
+        let sent = unsafe { from.send(&layout, label, Slot::new(1), SendMode::Standard) };
         assert!(matches!(sent, Ok(Operation::Done(_))));
         while !posted && to.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
             to.progress().expect("a turn");
@@ -120,7 +121,7 @@ fn an_old_payload_in_the_slot_is_no_mark() {
     for _ in 0..300 {
         let [from, to] = &mut engines;
         let mut got = vec![0u8; 4096];
-        let room = LayoutRef { origin: got.as_mut_ptr(), plan: &byte, count: 4096 };
+        let room = Elements { origin: got.as_mut_ptr(), plan: &byte, count: 4096 };
         // SAFETY: the vector `got` has room for the message and outlives the receive, which ends below. Nobody else
         // uses it meanwhile.
         let received = unsafe { to.receive(&any(room, 4096, CONTEXT)) }.expect("a receive");

@@ -2,9 +2,11 @@
 //! of the process comes after the slots of these ranks.
 
 use super::super::*;
+use crate::message::payload::SendMode;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 const CONTEXT: u64 = 3;
 const LATE: usize = 2;
@@ -18,8 +20,8 @@ fn send(
 ) {
     let mut data: Vec<u8> = (0..bytes).map(|i| i as u8 ^ 0x5a).collect();
     let mut got = vec![0u8; bytes as usize];
-    let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
-    let room = LayoutRef { origin: got.as_mut_ptr(), plan, count: bytes };
+    let layout = Elements { origin: data.as_mut_ptr(), plan, count: bytes };
+    let room = Elements { origin: got.as_mut_ptr(), plan, count: bytes };
     let (source, tag) = (Sender::Slot(Slot::new(from_slot)), Tag::Is(1));
     let posting = Posting { layout: room, capacity: bytes, context: CONTEXT, source, tag };
     let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
@@ -28,7 +30,7 @@ fn send(
     let receive = |to: &mut MessageEngine| unsafe { to.receive(&posting) }.expect("a receive");
     let early = posted.then(|| receive(to));
     // SAFETY: the vector `data` has `bytes` bytes, never changes, and outlives the send, which ends below.
-    let sent = unsafe { from.send(&layout, label, Slot::new(to_slot), How::STANDARD) };
+    let sent = unsafe { from.send(&layout, label, Slot::new(to_slot), SendMode::Standard) };
     while !posted && to.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
         to.progress().expect("a turn");
     }

@@ -1,10 +1,12 @@
 //! Tests messages with sparse layouts, whose pieces take turns in the chunks.
 
 use super::super::*;
+use crate::message::payload::SendMode;
 use crate::settings::Forced;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 const CONTEXT: u64 = 4;
 
@@ -65,8 +67,8 @@ impl Buffer {
         8 * self.len as u64
     }
 
-    fn layout(&mut self) -> LayoutRef<'_> {
-        LayoutRef { origin: self.doubles.as_mut_ptr().cast(), plan: &self.plan, count: 1 }
+    fn layout(&mut self) -> Elements<&Plan> {
+        Elements { origin: self.doubles.as_mut_ptr().cast(), plan: &self.plan, count: 1 }
     }
 
     /// Starts a send from this buffer.
@@ -78,7 +80,7 @@ impl Buffer {
         let label = Label { context: CONTEXT, tag, bytes: self.bytes(), types: UNKNOWN };
         // SAFETY: the layout consists of elements of this buffer, which stay readable and unchanged until the send has
         // ended (condition of `# Safety`), and `bytes` is its packed size.
-        let sent = unsafe { engine.send(&self.layout(), label, Slot::new(to), How::STANDARD) };
+        let sent = unsafe { engine.send(&self.layout(), label, Slot::new(to), SendMode::Standard) };
         let Operation::Pending(id) = sent.expect("a send") else {
             panic!("a long send is complete")
         };

@@ -5,11 +5,13 @@
 use super::super::*;
 use super::any;
 use crate::ErrorKind;
+use crate::message::payload::SendMode;
 use crate::message::typecheck::{OF_LAYOUT, VOID};
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 const CONTEXT: u64 = 8;
 
@@ -63,12 +65,12 @@ fn who_checks_decides() {
             let mut data = vec![7u32; count];
             let mut target = vec![1u32; count + 1];
             let from =
-                LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count: count as u64 };
+                Elements { origin: data.as_mut_ptr().cast(), plan: &ints, count: count as u64 };
             let origin = target.as_mut_ptr().cast();
             let (bytes, room) = (4 * count as u64, 4 * count as u64 + 4);
-            let to = LayoutRef { origin, plan: &floats, count: count as u64 + 1 };
+            let to = Elements { origin, plan: &floats, count: count as u64 + 1 };
             let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
-            let how = How { synchronous, ..How::STANDARD };
+            let how = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
             // SAFETY: the vector of `to` has `room` bytes and outlives the receive, which ends in this round. Nobody
             // else uses it meanwhile.
             let receive =
@@ -110,15 +112,15 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
         let mut ranks = pair(8 << 10, [checks, true]);
         let (mut data, mut target) = (vec![7u32; count], vec![1u32; count]);
         let bytes = 4 * count as u64;
-        let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count: bytes / 4 };
-        let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &floats, count: bytes / 4 };
+        let from = Elements { origin: data.as_mut_ptr().cast(), plan: &ints, count: bytes / 4 };
+        let to = Elements { origin: target.as_mut_ptr().cast(), plan: &floats, count: bytes / 4 };
         let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
         // The first message makes the ring known to the receiver, and the receiver takes this message out of the ring.
         // The glance below looks at the second message.
         for _ in 0..2 {
             // SAFETY: the vector of `from` has `bytes` bytes and outlives the send, which completes before the call
             // returns (asserted below).
-            let sent = unsafe { ranks[0].send(&from, label, Slot::new(1), How::STANDARD) };
+            let sent = unsafe { ranks[0].send(&from, label, Slot::new(1), SendMode::Standard) };
             assert!(matches!(sent, Ok(Operation::Done(_))));
             if ranks[1].peers[0].link.rx.is_none() {
                 ranks[1].progress().expect("a turn");
@@ -145,11 +147,11 @@ fn messages_to_oneself_are_compared() {
         let [mut engine, _other] = pair(8 << 10, [true, true]);
         let (mut data, mut target) = (vec![7u32; count], vec![1u32; count]);
         let count = count as u64;
-        let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count };
+        let from = Elements { origin: data.as_mut_ptr().cast(), plan: &ints, count };
         let to = if matches { &ints } else { &floats };
-        let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: to, count };
+        let to = Elements { origin: target.as_mut_ptr().cast(), plan: to, count };
         let label = Label { context: CONTEXT, tag: 3, bytes: 4 * count, types: OF_LAYOUT };
-        let how = How { synchronous, ..How::STANDARD };
+        let how = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
         // SAFETY: `target` has `4 * count` bytes. It outlives the receive, which is complete once the receive and the
         // send have been called, and nobody else uses it until then.
         let receive =
@@ -200,7 +202,7 @@ fn types_that_are_lies_are_harmless() {
         let room = ring.reserve(&area, 0).expect("credits").expect("room");
         ring.publish(&area, room, &words, used);
         let mut target = [1u32; 4];
-        let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &ints, count: 4 };
+        let to = Elements { origin: target.as_mut_ptr().cast(), plan: &ints, count: 4 };
         // SAFETY: `target` has 16 bytes and outlives the receive, which ends in the next turn.
         let receive = unsafe { victim.receive(&any(to, 16, CONTEXT)) };
         let Ok(Operation::Pending(id)) = receive else { panic!("nothing has been read") };

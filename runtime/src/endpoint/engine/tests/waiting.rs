@@ -3,11 +3,13 @@
 
 use super::super::*;
 use super::any;
+use crate::message::payload::SendMode;
 use crate::settings::Forced;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 /// A context of the user's messages, and one of the library's own messages.
 const USER: u64 = 8;
@@ -44,16 +46,16 @@ impl Job {
 
     fn send(&mut self, (context, tag): (u64, i32), bytes: usize, synchronous: bool) -> Operation {
         let (origin, bytes) = (self.out.as_mut_ptr(), bytes as u64);
-        let layout = LayoutRef { origin, plan: &self.byte, count: bytes };
+        let layout = Elements { origin, plan: &self.byte, count: bytes };
         let label = Label { context, tag, bytes, types: UNKNOWN };
-        let how = How { synchronous, ..How::STANDARD };
+        let how = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
         // SAFETY: the vector `out` has `LONG` bytes and outlives the engines, which never write it.
         unsafe { self.here.send(&layout, label, Slot::new(1), how) }.expect("a send")
     }
 
     fn receive(&mut self, (context, tag): (u64, i32), bytes: usize) -> Operation {
         let layout =
-            LayoutRef { origin: self.back.as_mut_ptr(), plan: &self.byte, count: bytes as u64 };
+            Elements { origin: self.back.as_mut_ptr(), plan: &self.byte, count: bytes as u64 };
         let posting = Posting { tag: Tag::Is(tag), ..any(layout, bytes as u64, context) };
         // SAFETY: the vector `back` has `LONG` bytes and outlives the engines. Only one receive at a time
         // writes it.

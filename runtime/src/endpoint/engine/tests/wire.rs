@@ -5,12 +5,14 @@
 use super::super::*;
 use super::any;
 use crate::message::envelope::{BYTES, Space};
+use crate::message::payload::SendMode;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::transport::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use typepack_engine::Elements;
 
 const CONTEXT: u64 = 3;
 const LONG: u64 = 1 << 20;
@@ -107,10 +109,14 @@ fn every_word_has_its_states() {
             });
             let bytes = if state == State::Unacknowledged { SHORT } else { LONG };
             let origin = room(&fabric, bytes);
-            let layout = LayoutRef { origin, plan: &byte, count: bytes };
+            let layout = Elements { origin, plan: &byte, count: bytes };
             let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
             let dest = if state == State::ToAnother { 2 } else { 1 };
-            let how = How { synchronous: state == State::Unacknowledged, ..How::STANDARD };
+            let how = if state == State::Unacknowledged {
+                SendMode::Synchronous
+            } else {
+                SendMode::Standard
+            };
             // SAFETY: the memory of the operation is `bytes` bytes of the heap, which outlives the engine, and only
             // this operation uses it.
             let started = unsafe {
@@ -173,11 +179,11 @@ fn help_with_another_message_is_a_violation() {
     for (bytes, count) in [(LONG - 1, LONG), (LONG + 1, LONG + 1), (LONG, LONG - 1)] {
         let [(mut victim, fabric), (_, hostile)] = job::<2>(0);
         victim.force(Forced::Heap);
-        let layout = LayoutRef { origin: room(&fabric, LONG), plan: &byte, count: LONG };
+        let layout = Elements { origin: room(&fabric, LONG), plan: &byte, count: LONG };
         let label = Label { context: CONTEXT, tag: 1, bytes: LONG, types: UNKNOWN };
         // SAFETY: the send reads `LONG` bytes of the heap of `victim`, which outlives the engine. Nobody writes to
         // them.
-        let sent = unsafe { victim.send(&layout, label, Slot::new(1), How::STANDARD) };
+        let sent = unsafe { victim.send(&layout, label, Slot::new(1), SendMode::Standard) };
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         let area = hostile.contact(0).expect("contact");
         let place = Place { space: Space::Heap, number: BYTES, origin: 0, count };
@@ -220,8 +226,8 @@ fn every_protocol_carries_every_length() {
                         .for_each(|(i, byte)| *byte = (i as u8).wrapping_mul(31) ^ sent as u8);
                     to.write_bytes(0xee, len as usize + 1);
                 }
-                let send = LayoutRef { origin: from, plan: &byte, count: len };
-                let receive = LayoutRef { origin: to, plan: &byte, count: len };
+                let send = Elements { origin: from, plan: &byte, count: len };
+                let receive = Elements { origin: to, plan: &byte, count: len };
                 let label = Label { context: CONTEXT, tag: 1, bytes: len, types: UNKNOWN };
                 // SAFETY: `to` has room for `len` bytes. The receive ends in this round, and nobody else uses `to`
                 // before that.
@@ -230,7 +236,7 @@ fn every_protocol_carries_every_length() {
                 };
                 let early = posted.then(|| post(&mut there));
                 // SAFETY: `from` has `len` bytes, which nobody changes before the send ends, in this round.
-                let sent = unsafe { here.send(&send, label, Slot::new(1), How::STANDARD) }
+                let sent = unsafe { here.send(&send, label, Slot::new(1), SendMode::Standard) }
                     .expect("a send");
                 while !posted && there.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
                     there.progress().expect("a turn");
@@ -276,12 +282,14 @@ fn every_protocol_carries_every_length() {
 fn ring_room(plan: &Plan, bytes: u64) -> usize {
     let [(mut engine, _), _] = job::<2>(8 << 10);
     let mut data = [0u8; SHORT as usize];
-    let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
+    let layout = Elements { origin: data.as_mut_ptr(), plan, count: bytes };
     let label = Label { context: CONTEXT, tag: 2, bytes, types: UNKNOWN };
     for sent in 0.. {
         // SAFETY: the array has at least `bytes` bytes, never changes, and lives longer than this loop. The engine runs
         // no turn after the loop.
-        match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
+        match unsafe { engine.send(&layout, label, Slot::new(1), SendMode::Standard) }
+            .expect("a send")
+        {
             Operation::Done(_) => {}
             Operation::Pending(_) => return sent,
         }
@@ -298,9 +306,9 @@ fn an_ack_into_a_full_ring_is_written_later() {
         let room = ring_room(&byte, bytes);
         let [(mut sender, _), (mut receiver, _)] = job::<2>(8 << 10);
         let mut data = [7u8; SHORT as usize];
-        let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
+        let layout = Elements { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
         let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
-        let how = How { synchronous: true, ..How::STANDARD };
+        let how = SendMode::Synchronous;
         // SAFETY: the array `data` has at least `bytes` bytes, never changes, and lives to the end of the round.
         // Neither engine runs a turn after that.
         let sent = unsafe { sender.send(&layout, label, Slot::new(1), how) };
@@ -310,11 +318,11 @@ fn an_ack_into_a_full_ring_is_written_later() {
         for _ in 0..room {
             // SAFETY: the array `data` has at least `bytes` bytes, and the send is complete when the call returns
             // (asserted below).
-            let filled = unsafe { receiver.send(&layout, label, Slot::new(0), How::STANDARD) };
+            let filled = unsafe { receiver.send(&layout, label, Slot::new(0), SendMode::Standard) };
             assert!(matches!(filled, Ok(Operation::Done(_))), "{filled:?}");
         }
         let mut got = [0u8; SHORT as usize];
-        let to = LayoutRef { origin: got.as_mut_ptr(), plan: &byte, count: bytes };
+        let to = Elements { origin: got.as_mut_ptr(), plan: &byte, count: bytes };
         // SAFETY: the array `got` has at least `bytes` bytes, and the receive is over when the call returns.
         let received = unsafe { receiver.receive(&any(to, bytes, CONTEXT)) };
         assert!(matches!(received, Ok(Operation::Done(_))), "{received:?}");
