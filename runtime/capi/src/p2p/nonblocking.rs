@@ -37,6 +37,7 @@ unsafe fn nonblocking(
     // the request needs one.
     comm::with(comm, |here| {
         let out = request.required("request")?;
+        plain::check_memory()?;
         let count = checked(count, "count")?;
         let started = datatype::with(datatype, |ty| {
             let plan = ty.plan()?;
@@ -121,6 +122,7 @@ pub unsafe fn irecv<W: CountWidth>(
 ) -> Result {
     let here = comm::keep(comm)?;
     let out = request.required("request")?;
+    plain::check_memory()?;
     let count = checked(count, "count")?;
     let opened = datatype::with(datatype, |ty| {
         let plan = ty.plan()?;
