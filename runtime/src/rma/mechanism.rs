@@ -365,7 +365,7 @@ mod tests {
         let looks = std::cell::Cell::new(0);
         let changing = |number: usize| {
             looks.set(looks.get() + 1);
-            words[0].set(words[0].value() + if looks.get() < 50 * INSIDE { 2 } else { 1 });
+            words[0].set(if looks.get() < 50 * INSIDE { words[0].value() + 2 } else { 100 });
             Ok(&words[number])
         };
         let inside = take_any(changing, 3).expect("a word");
