@@ -11,6 +11,9 @@
 //! out of the reserve, [`Grow`] lets a table take a short step from the reserve as long as the calls so far have kept
 //! little of it, and [`room`] tests before a longer step whether memory is there.
 //!
+//! A rank that refuses a call of several ranks has to tell the others, and for that it needs entries in the same tables.
+//! [`insist`] runs such steps: tables keep a few entries for them, and let them have half of the reserve.
+//!
 //! The reserve lies in the zeroed data of the binary. So its address space is promised when the process starts, and its
 //! pages are taken only when they are used.
 
@@ -22,6 +25,7 @@ use std::hint::black_box;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::LocalKey;
 
 /// The length of the reserve in bytes.
 const BYTES: usize = 4 << 20;
@@ -33,6 +37,11 @@ const PAGE: usize = 4096;
 /// While the system refuses memory, calls fail once this much of the reserve is in use. The rest is for calls that free
 /// memory, and for calls that other threads have begun.
 const KEPT: usize = GRANULES / 8;
+/// Tables may grow from the reserve for a work that [`insist`] runs until this much of the reserve is in use.
+const INSISTED: usize = GRANULES / 2;
+/// Number of entries that only a work that [`insist`] runs may use up: then a table at its end has room for a message to
+/// another rank and for one from there.
+pub const SPARE: usize = 4;
 /// The number of bytes that the system must have before memory is no longer short, and the number of bytes above which
 /// [`room`] asks the system.
 const SAMPLE: usize = 64 << 10;
@@ -115,6 +124,8 @@ fn is_reserved(block: *mut u8) -> bool {
 thread_local! {
     /// Whether allocations of this thread may fail.
     static FALLIBLE: Cell<bool> = const { Cell::new(false) };
+    /// Whether [`insist`] runs the work of this thread.
+    static INSISTS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Takes a block out of the reserve, after the system has refused it. Returns null if the caller can bear that, or if
@@ -242,7 +253,7 @@ pub fn refuses() -> bool {
         attention::clear(attention::SHORT);
         return false;
     }
-    in_use > KEPT
+    in_use > if INSISTS.get() { INSISTED } else { KEPT }
 }
 
 /// Returns whether the reserve could serve a work that needs up to `bytes`, so that the work may begin.
@@ -279,64 +290,93 @@ pub fn room(bytes: usize) -> bool {
 
 /// Runs `work`, the allocations of which may fail: the reserve does not serve them.
 pub fn fallible<R>(work: impl FnOnce() -> R) -> R {
+    with(&FALLIBLE, work)
+}
+
+/// Runs `work`, the steps by which this rank tells other ranks that it refuses a call, or takes what they send in the
+/// call. Collections that [`Grow`] then use the entries that they keep for this, and grow from half of the reserve.
+/// Nothing [is refused](refuses) until that half is in use.
+pub fn insist<R>(work: impl FnOnce() -> R) -> R {
+    with(&INSISTS, work)
+}
+
+/// Returns the number of entries that a table has to keep free when it gives one away: [`SPARE`], or 0 in a work that
+/// [`insist`] runs. For tables whose entries are used again, so that the capacity does not tell how many are free.
+pub fn spare() -> usize {
+    if INSISTS.get() { 0 } else { SPARE }
+}
+
+/// Runs `work` while a mode of this thread is on.
+fn with<R>(mode: &'static LocalKey<Cell<bool>>, work: impl FnOnce() -> R) -> R {
     /// Restores the value of before, also if `work` panics.
-    struct Restore(bool);
+    struct Restore(&'static LocalKey<Cell<bool>>, bool);
     impl Drop for Restore {
         fn drop(&mut self) {
-            FALLIBLE.set(self.0);
+            self.0.set(self.1);
         }
     }
-    let _restore = Restore(FALLIBLE.replace(true));
+    let _restore = Restore(mode, mode.replace(true));
     work()
 }
 
 /// Collections whose growth may fail.
 pub trait Grow {
     /// Makes room for `more` further entries. The collection may then take so many entries without an allocation. If
-    /// the system has no memory, a step of few bytes comes from the reserve, unless much of the reserve is in use.
+    /// the system has no memory, a step of few bytes comes from the reserve, unless much of the reserve is in use (see
+    /// also [`insist`]).
     ///
     /// # Errors
     /// Returns an error if there is not enough memory. The collection is then unchanged.
     fn grow(&mut self, more: usize) -> Result<(), TryReserveError>;
 }
 
-impl<T> Grow for Vec<T> {
-    #[inline(always)]
-    fn grow(&mut self, more: usize) -> Result<(), TryReserveError> {
-        if self.capacity() - self.len() >= more {
-            return Ok(());
+/// Implements [`Grow`] for a collection of the standard library.
+macro_rules! grow {
+    ($collection:ident) => {
+        impl<T> Grow for $collection<T> {
+            #[inline(always)]
+            fn grow(&mut self, more: usize) -> Result<(), TryReserveError> {
+                if self.capacity() - self.len() >= more.saturating_add(SPARE) {
+                    return Ok(());
+                }
+                let (len, capacity) = (self.len(), self.capacity());
+                step((len, capacity, size_of::<T>()), more, |entries, exactly| match exactly {
+                    true => self.try_reserve_exact(entries),
+                    false => self.try_reserve(entries),
+                })
+            }
         }
-        step(step_bytes::<T>(self.capacity(), self.len(), more), || self.try_reserve(more))
-    }
+    };
 }
 
-impl<T> Grow for VecDeque<T> {
-    #[inline(always)]
-    fn grow(&mut self, more: usize) -> Result<(), TryReserveError> {
-        if self.capacity() - self.len() >= more {
-            return Ok(());
-        }
-        step(step_bytes::<T>(self.capacity(), self.len(), more), || self.try_reserve(more))
-    }
-}
+grow!(Vec);
+grow!(VecDeque);
 
-/// Returns the number of bytes of a collection after a step that makes room for `more` entries.
-fn step_bytes<T>(capacity: usize, len: usize, more: usize) -> usize {
-    capacity.saturating_mul(2).max(len.saturating_add(more)).saturating_mul(size_of::<T>())
-}
-
-/// Lets a collection grow to `bytes` bytes by `grow`.
+/// Lets a collection of `len` entries of `size` bytes, with memory for `capacity`, grow by `more` entries. `grow`
+/// takes the number of entries, and whether to grow by no more than these.
 #[cold]
 fn step(
-    bytes: usize,
-    mut grow: impl FnMut() -> Result<(), TryReserveError>,
+    (len, capacity, size): (usize, usize, usize),
+    more: usize,
+    mut grow: impl FnMut(usize, bool) -> Result<(), TryReserveError>,
 ) -> Result<(), TryReserveError> {
-    fallible(&mut grow).or_else(|refused| {
+    let insists = INSISTS.get();
+    if more == 0 || insists && capacity - len >= more {
+        return Ok(());
+    }
+    let wanted = more.saturating_add(SPARE);
+    fallible(|| grow(wanted, false)).or_else(|refused| {
+        let exact = len.saturating_add(more).saturating_mul(size);
+        let step = capacity.saturating_mul(2).max(len.saturating_add(wanted)).saturating_mul(size);
+        let in_use = IN_USE.load(Ordering::Relaxed);
         // So tables never use up the reserve, however many there are.
-        if bytes > SAMPLE || IN_USE.load(Ordering::Relaxed) > KEPT {
-            return Err(refused);
+        if step <= SAMPLE && in_use <= KEPT {
+            return grow(wanted, false);
         }
-        grow()
+        if insists && in_use.saturating_add(granules(exact)) <= INSISTED {
+            return grow(more, true);
+        }
+        Err(refused)
     })
 }
 
@@ -371,6 +411,26 @@ mod tests {
         assert_eq!(used.0, [0; GRANULES / 64]);
         assert_eq!(used.take(GRANULES, 32), Some(0));
         assert_eq!(used.take(1, 1), None);
+    }
+
+    #[test]
+    fn the_last_entries_of_a_table_are_for_work_that_insists() {
+        fn check<T: Grow>(mut table: T, room: impl Fn(&T) -> usize, fill: impl Fn(&mut T)) {
+            table.grow(1).expect("memory");
+            assert!(room(&table) > SPARE);
+            while room(&table) > 0 {
+                fill(&mut table);
+                // More entries than an address space has: the system refuses, and the table does not change.
+                let more = usize::MAX / 8 - SPARE;
+                assert!(table.grow(more).is_err() && insist(|| table.grow(more)).is_err());
+                assert!(table.grow(0).is_ok());
+                let left = room(&table);
+                assert!(insist(|| table.grow(left)).is_ok() && room(&table) == left);
+            }
+        }
+        check(Vec::<u64>::new(), |v| v.capacity() - v.len(), |v| v.push(1));
+        check(VecDeque::<u64>::new(), |v| v.capacity() - v.len(), |v| v.push_back(1));
+        assert_eq!((spare(), insist(spare), spare()), (SPARE, 0, SPARE));
     }
 
     #[test]

@@ -11,19 +11,7 @@ use crate::harness::{
     Signs, expect_no_shared_name_but, kill, shared_names, start, thread_sleeps_in_futex,
 };
 use crate::role::{job, patient_job};
-
-/// A small random generator (xorshift). Every run uses a different seed, and therefore kills at different
-/// moments. The test prints the seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
+use typepack_test_support::random::Random;
 
 #[test]
 fn fifty_random_kills() {

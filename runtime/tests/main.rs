@@ -42,12 +42,13 @@ mod ranks;
 mod region;
 mod scopes;
 mod shared_memory;
+mod short_memory;
 mod tune_file;
 mod typed_collectives;
 mod types_checked;
 mod user_functions;
 mod windows;
 
-/// Turns the end of memory into errors (`scopes.rs`).
+/// Turns the end of memory into errors (`scopes.rs`, `short_memory.rs`).
 #[global_allocator]
 static ALLOCATOR: typepack::ReserveAllocator = typepack::ReserveAllocator;

@@ -41,15 +41,7 @@ pub fn enter<E: Into<Failure>>(
     at: At,
     call: impl FnOnce() -> std::result::Result<(), E>,
 ) -> c_int {
-    match attention::is_needed() {
-        false => typepack::enter_call(name),
-        true => {
-            if let Some(code) = look(name, at, true) {
-                return code;
-            }
-        }
-    }
-    run(name, at, call)
+    begin::<true, E>(name, at, call)
 }
 
 /// Runs a function that the program may call at any time.
@@ -59,10 +51,20 @@ pub fn always<E: Into<Failure>>(
     at: At,
     call: impl FnOnce() -> std::result::Result<(), E>,
 ) -> c_int {
+    begin::<false, E>(name, at, call)
+}
+
+/// Runs a function. `NEEDS_OPEN` says whether the library must be initialised.
+#[inline(always)]
+fn begin<const NEEDS_OPEN: bool, E: Into<Failure>>(
+    name: &'static &'static str,
+    at: At,
+    call: impl FnOnce() -> std::result::Result<(), E>,
+) -> c_int {
     match attention::is_needed() {
         false => typepack::enter_call(name),
         true => {
-            if let Some(code) = look(name, at, false) {
+            if let Some(code) = look(name, at, NEEDS_OPEN) {
                 return code;
             }
         }

@@ -236,11 +236,13 @@ fn mismatches() {
     run_with("mismatches", &[2], &[("SEVERAL_THREADS", "1")]);
 }
 
-/// Runs the program that lets allocations fail in calls that move data between two ranks.
+/// Runs the program that lets allocations fail in calls that move data between two ranks or make objects of both.
 #[test]
 fn failing_pairs() {
     run("failing_pairs", &[2]);
     run_with("failing_pairs", &[2], &[("TYPEPACK_SPIN_US", "0")]);
+    run_with("failing_pairs", &[2], &[("TYPEPACK_COLL", "all:messages")]);
+    run_with("failing_pairs", &[2], &[("TYPEPACK_CHECK_TYPES", "1")]);
 }
 
 /// Uses up the address space with each of several kinds of calls.

@@ -250,6 +250,26 @@ mod tests {
         }
     }
 
+    /// Whoever takes all names of cores before a job, which any process may do, ends no job. A job whose user holds them
+    /// already runs without binding; if another user does, or if there are no names, the job is bound as if nobody did.
+    #[test]
+    fn whoever_takes_all_names_first_stops_no_job() {
+        let all = |answer: fn() -> Answer| place_with(&machine(4), 2, CORES, |_| answer());
+        let taken = all(|| Answer::Taken);
+        assert_eq!((firsts(&taken), taken.crowded, taken.locks.len()), (None, true, 0));
+        for answer in [|| Answer::Shared(some_lock()), || Answer::Unknown] {
+            let bound = all(answer);
+            assert_eq!((firsts(&bound), bound.crowded), (Some(vec![0, 2]), false));
+            assert!(!bound.exclusive);
+        }
+        // The cores that the user has named are not asked for: the job is bound to them in each case.
+        let cores = || vec![Core { cpus: vec![0], info: machine(1)[0] }];
+        for answer in [|| Answer::Taken, || Answer::Shared(some_lock()), || Answer::Unknown] {
+            let listed = listed_with(&machine(4), cores(), |_| answer());
+            assert_eq!((firsts(&listed), listed.exclusive), (Some(vec![0]), false));
+        }
+    }
+
     /// Checks that ranks are bound where no reservation can be made, but that their cores do not count as
     /// exclusive.
     #[test]

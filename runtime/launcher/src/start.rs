@@ -24,9 +24,10 @@ use std::sync::atomic::Ordering;
 use typepack_job::shm::attach;
 use typepack_job::shm::segment::{JobFlags, Segment};
 use typepack_job::shm::topology::CpuInfo;
+use typepack_job::sys::channel::{self, LauncherEnd};
 use typepack_job::sys::process::{self, Child, Command, CpuSet, Descriptors};
 use typepack_job::sys::signal::SignalSet;
-use typepack_job::sys::{channel, named, stream};
+use typepack_job::sys::{named, stream};
 
 use crate::about::with_folder;
 use crate::args::{Bind, Environment, Inherit, Job};
@@ -41,7 +42,7 @@ pub struct Rank {
     /// The process that mpiexec has started: the rank itself, or a wrapper that starts the rank.
     pub child: Child,
     /// mpiexec's end of the rank's control socket.
-    pub control: OwnedFd,
+    pub control: LauncherEnd,
     /// A copy of the rank's end of the control socket. mpiexec uses the copy to disarm the kernel's SIGKILL
     /// when a job has ended without a failure.
     pub lifeline: OwnedFd,

@@ -430,7 +430,7 @@ impl<'a> Job<'a> {
         if watched.member.is_some() {
             return;
         }
-        let Ok(Some(pid)) = channel::registered(watched.rank.control.as_fd()) else { return };
+        let Ok(Some(pid)) = watched.rank.control.registered() else { return };
         let pidfd = match process::watch(pid) {
             Ok(pidfd) => pidfd,
             // The process has ended. It must have been killed, because it would otherwise still be waiting

@@ -194,7 +194,7 @@ impl<'a> Value<'a> {
         } else {
             let room = match self.room {
                 Some(room) => room,
-                None => steps.scratch(recv.plan, recv.count)?,
+                None => steps.scratch(recv.plan, recv.count),
             };
             self.room = Some(room);
             at(room)

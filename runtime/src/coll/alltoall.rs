@@ -124,7 +124,7 @@ impl Communicator {
         let mut packed = Vec::with_capacity(size);
         for other in others() {
             let count = parts[other].bytes()?;
-            let copy = Elements { origin: steps.scratch(byte, count)?, plan: byte, count };
+            let copy = Elements { origin: steps.scratch(byte, count), plan: byte, count };
             packed.push((copy, steps.pack(&parts[other], &copy, rank)?));
         }
         for (other, (copy, made)) in others().zip(&packed) {
@@ -178,7 +178,7 @@ impl Communicator {
         };
         // All copies within this rank form a chain, in which each copy waits for the copy before it.
         let mut last = None;
-        let table = steps.scratch(byte, ranks as u64 * size)?;
+        let table = steps.scratch(byte, ranks as u64 * size);
         for entry in 1..ranks {
             let part = &send.unwrap_or(receive)[(rank + entry) % ranks];
             let step = steps.pack(part, &at(table, entry, 1), rank)?;
@@ -195,8 +195,8 @@ impl Communicator {
             let runs =
                 || (bit..ranks).step_by(2 * bit).map(|first| (first, bit.min(ranks - first)));
             let entries = runs().map(|(_, entries)| entries).sum::<usize>();
-            let outgoing = steps.scratch(byte, entries as u64 * size)?;
-            let incoming = steps.scratch(byte, entries as u64 * size)?;
+            let outgoing = steps.scratch(byte, entries as u64 * size);
+            let incoming = steps.scratch(byte, entries as u64 * size);
             let (to, from) = ((rank + bit) % ranks, (rank + ranks - bit) % ranks);
             let received = steps.receive(&at(incoming, 0, entries), self.peer(from)?)?;
             let mut packed = 0;

@@ -140,7 +140,7 @@ impl Communicator {
             steps.receive(&own, local.peer(0)?)?;
             return Ok(());
         }
-        let theirs = Elements { origin: steps.scratch(recv.plan, all)?, ..whole };
+        let theirs = Elements { origin: steps.scratch(recv.plan, all), ..whole };
         let came = self.leaders_steps(steps, &sum, &theirs, made.as_slice())?;
         for (to, part) in blocks(&theirs, counts).enumerate() {
             let step = match to {
@@ -209,7 +209,7 @@ impl Communicator {
         let send = given(send)?;
         let local = self.local_side("comm")?;
         let origin = match local.rank() {
-            0 => steps.scratch(like.plan, like.count)?,
+            0 => steps.scratch(like.plan, like.count),
             _ => std::ptr::null_mut(),
         };
         let sum = Elements { origin, ..*like };

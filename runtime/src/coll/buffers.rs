@@ -31,12 +31,9 @@ impl<'a> Buffer<'a> {
     }
 
     /// Returns a buffer in scratch memory for as many elements as `part` has, of the same type.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::NoMemory` if memory ran out.
-    pub fn scratch(steps: &mut Builder<'_, 'a>, part: &Elements<&'a Plan>) -> Result<Self> {
-        let origin = steps.scratch(part.plan, part.count)?;
-        Ok(Self::new(Elements { origin, ..*part }))
+    pub fn scratch(steps: &mut Builder<'_, 'a>, part: &Elements<&'a Plan>) -> Self {
+        let origin = steps.scratch(part.plan, part.count);
+        Self::new(Elements { origin, ..*part })
     }
 
     /// Returns the last listed step that writes the buffer; `None` if no step writes it.

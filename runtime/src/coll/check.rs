@@ -603,7 +603,7 @@ impl Communicator {
             (&traffic.sent, traffic.expected.clone(), traffic.heard(rank));
         let length = size_of::<Data>() as u64;
         let scratch = |steps: &mut Builder<'_, '_>, count: usize| -> Result<Scratch<Data>> {
-            Ok(Scratch(steps.scratch(plan, length * count.max(1) as u64)?.cast()))
+            Ok(Scratch(steps.scratch_at_once(plan, length * count.max(1) as u64)?.cast()))
         };
         let (ours, heard) = (scratch(steps, sent.len())?, scratch(steps, expected.len())?);
         // SAFETY: the blocks of scratch memory have room for the values of `sent` and `expected`, `first` has one value
@@ -643,15 +643,17 @@ impl Communicator {
         judge: impl Fn() -> Verdict + Send + 'static,
     ) -> Result<()> {
         let (plan, size) = (bytes()?, self.size());
-        let verdict = Scratch::<Verdict>(steps.scratch(plan, size_of::<Verdict>() as u64)?.cast());
+        let verdict =
+            Scratch::<Verdict>(steps.scratch_at_once(plan, size_of::<Verdict>() as u64)?.cast());
         steps.check(move || {
             let found = judge();
             // SAFETY: the scratch memory has room for the verdict. The next step, which reads it, has not begun.
             unsafe { verdict.write(found) };
             Ok(())
         });
-        let all =
-            Scratch::<Verdict>(steps.scratch(plan, (size_of::<Verdict>() * size) as u64)?.cast());
+        let all = Scratch::<Verdict>(
+            steps.scratch_at_once(plan, (size_of::<Verdict>() * size) as u64)?.cast(),
+        );
         let memory = (verdict.0.cast(), all.0.cast());
         exchange_steps(self, steps, memory, size_of::<Verdict>(), (size, 0))?;
         // SAFETY: the steps before this one have written the verdicts of `size` ranks, and are over.
@@ -668,9 +670,9 @@ impl Communicator {
         let (plan, ours) = (bytes()?, self.size());
         let theirs = self.remote_group().map_or(0, Group::size);
         let length = size_of::<[u64; N]>();
-        let own = Scratch::<[u64; N]>(steps.scratch(plan, length as u64)?.cast());
+        let own = Scratch::<[u64; N]>(steps.scratch_at_once(plan, length as u64)?.cast());
         let room = (length * (ours + theirs)) as u64;
-        let all = Scratch::<[u64; N]>(steps.scratch(plan, room)?.cast());
+        let all = Scratch::<[u64; N]>(steps.scratch_at_once(plan, room)?.cast());
         // SAFETY: the scratch memory has room for one array, and no step uses it yet.
         unsafe { own.write(*mine) };
         exchange_steps(self, steps, (own.0.cast(), all.0.cast()), length, (ours, theirs))?;

@@ -87,7 +87,7 @@ impl Communicator {
             if rank + bit < size {
                 let room = match rooms[0] {
                     Some(room) => room,
-                    None => steps.scratch(recv.plan, recv.count)?,
+                    None => steps.scratch(recv.plan, recv.count),
                 };
                 rooms = [rooms[1], Some(room)];
                 let other = at(room);

@@ -150,7 +150,7 @@ impl Communicator {
             }
             return Ok(());
         }
-        let reduced = Elements { origin: steps.scratch(all.plan, all.count)?, ..*all };
+        let reduced = Elements { origin: steps.scratch(all.plan, all.count), ..*all };
         let made = self.reduce_steps(steps, Some(all.origin), &reduced, combine, 0)?;
         for (to, part) in blocks(&reduced, counts).enumerate() {
             if part.count == 0 {
@@ -211,7 +211,7 @@ impl Communicator {
         let mut own = Buffer::new(parts[rank]);
         let mut result = match target {
             Some(target) => Buffer::new(target),
-            None => Buffer::scratch(steps, &parts[rank])?,
+            None => Buffer::scratch(steps, &parts[rank]),
         };
         result.first = parts[..rank].iter().map(|part| part.count).sum();
         if parts[rank].count == 0 {
@@ -234,7 +234,7 @@ impl Communicator {
             }
             let mut room = match rooms[used % ROOMS] {
                 Some(room) => room,
-                None => Buffer::scratch(steps, &parts[rank])?,
+                None => Buffer::scratch(steps, &parts[rank]),
             };
             let step = steps.receive(&room.part, self.peer(from)?)?;
             room.replaced_by(steps, step);

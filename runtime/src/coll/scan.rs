@@ -142,7 +142,7 @@ impl Communicator {
                 let room = &mut rooms[index % ROOMS];
                 let mut lower = match room.take() {
                     Some(room) => room,
-                    None => Buffer::scratch(steps, &result.part)?,
+                    None => Buffer::scratch(steps, &result.part),
                 };
                 // The last piece may be shorter than the others.
                 lower.part.count = result.part.count;
@@ -189,7 +189,7 @@ impl Communicator {
             if rank > 0 {
                 let passes = rank + 1 < size;
                 if passes {
-                    value = Buffer::scratch(steps, &result.part)?;
+                    value = Buffer::scratch(steps, &result.part);
                     value.first = first;
                     value.copy(steps, &mut own, rank)?;
                     if send.is_none() {

@@ -8,6 +8,7 @@ use super::values::{self, Kind, Reduction};
 use super::{Collective, Root};
 use crate::comm::{Communicator, Request, Scope, writable};
 use crate::error::check_memory;
+use crate::message::Operation;
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 
@@ -169,14 +170,17 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// - The conditions of [`Communicator::start_raw`] hold until the operation is complete or detached.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::start_raw`], and `ErrorKind::NoMemory` if memory is short; then the next
-    /// call of this rank matches the next one of the other ranks.
+    /// Returns the errors of [`Communicator::start_raw`], and `ErrorKind::NoMemory` if memory is short; then the call
+    /// fails on the ranks that depend on the data of this rank, too.
     pub(crate) unsafe fn start_collective(&self, call: &Collective<'_>) -> Result<Request<'scope>> {
-        check_memory().and_then(|()| self.make_room()).inspect_err(|_| {
-            self.comm().skip_started();
-        })?;
+        let room = check_memory().and_then(|()| self.make_room());
         // SAFETY: the conditions are those of this function.
-        Ok(self.keep(unsafe { self.comm().start_raw(call)? }))
+        let started = unsafe { self.comm().start_raw(call)? };
+        // A rank that has no memory takes part and abandons the operation, so that the others do not wait for it.
+        if let (Err(_), Operation::Pending(id)) = (&room, started) {
+            self.comm().endpoint().detach(id);
+        }
+        room.map(|()| self.keep(started))
     }
 
     /// Starts a reduction of values.

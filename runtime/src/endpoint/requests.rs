@@ -10,7 +10,7 @@ use crate::transport::in_flight::{Receive, RequestTable, Send};
 use crate::{Error, ErrorKind, Result};
 use std::collections::TryReserveError;
 use std::ops::Range;
-use typepack_engine::reserve::Grow;
+use typepack_engine::reserve::{Grow, SPARE, spare};
 
 /// An operation in flight, or the result of a completed one.
 #[derive(Debug)]
@@ -134,18 +134,17 @@ impl Requests {
     }
 
     /// Makes room for another request. All entries have room in the list of unused entries, so that no request that
-    /// ends allocates.
+    /// ends allocates. Some entries stay free for the steps that [`insist`](typepack_engine::reserve::insist) runs.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
     #[inline]
     pub fn make_room(&mut self) -> Result<()> {
         let room = self.entries.capacity();
-        let is_full = self.entries.len() == room || self.unused.capacity() < room;
-        if self.unused.is_empty() && is_full {
-            return self.make_room_for(1);
+        if self.unused.len() + room - self.entries.len() > SPARE && self.unused.capacity() >= room {
+            return Ok(());
         }
-        Ok(())
+        self.make_room_for(1)
     }
 
     /// Makes room for `more` requests, as [`make_room`](Self::make_room) does for one.
@@ -155,7 +154,11 @@ impl Requests {
     #[cold]
     pub fn make_room_for(&mut self, more: usize) -> Result<()> {
         let grow = |requests: &mut Self| -> std::result::Result<(), TryReserveError> {
-            requests.entries.grow(more.saturating_sub(requests.unused.len()))?;
+            let vacant =
+                requests.unused.len() + requests.entries.capacity() - requests.entries.len();
+            if vacant < more + spare() {
+                requests.entries.grow(more.saturating_sub(requests.unused.len()).max(1))?;
+            }
             let used = requests.entries.capacity() - requests.unused.len();
             requests.unused.grow(used)
         };

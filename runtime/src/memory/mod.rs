@@ -181,8 +181,12 @@ impl Drop for Block {
     }
 }
 
-/// `len` values in memory that other ranks can read in place. See
+/// `len` values in memory that other ranks can read and write in place. See
 /// [`Universe::shared_buffer`](crate::Universe::shared_buffer).
+///
+/// Other ranks access the values only for a message: they read the elements of a send, which borrows the buffer, and
+/// write those of a receive, which borrows it mutably. So no reference to the values exists while another rank writes
+/// them. One-sided calls and regions do not use such buffers, but through `unsafe` calls, whose callers promise the same.
 #[doc(alias = "MPI_Alloc_mem")]
 pub struct SharedBuffer<T> {
     block: Block,
@@ -209,8 +213,10 @@ impl<T: Pod> Deref for SharedBuffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         // SAFETY: the block holds `len` aligned values. The values were zero at first, and any bytes are
-        // valid values (Pod). Only this value owns the block, and other ranks read the block only while a
-        // message borrows it.
+        // valid values (Pod). Only this value owns the block. Another rank reads elements of it only for a send, and
+        // writes them only for a receive. A safe receive borrows the buffer mutably until no rank writes to it any more,
+        // also if the program panics (`endpoint/engine/detach.rs`), so there is no such reference meanwhile. Callers of
+        // unsafe receives and windows promise the same.
         unsafe { std::slice::from_raw_parts(self.block.as_ptr().cast(), self.len) }
     }
 }

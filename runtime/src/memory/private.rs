@@ -9,7 +9,7 @@ use crate::sys::limits;
 use crate::sys::memory::Private;
 use std::collections::HashMap;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use typepack_job::{Error, ErrorKind};
 
@@ -85,10 +85,10 @@ fn lock() -> MutexGuard<'static, Option<HashMap<usize, Arc<Private>>>> {
     BLOCKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns how many promised bytes have no memory; at most `promised` bytes count. The promise of a block counts before
-/// the block is in the table, so that threads which allocate at the same time see each other's promises.
+/// Returns how many bytes have no memory if `promised` bytes are promised. The promise of a block counts before the block
+/// is in the table, so that threads which allocate at the same time see each other's promises.
 fn open(promised: u64) -> u64 {
     let touched = |map: &Arc<Private>| map.resident().min(map.len() as u64);
     let touched = lock().iter().flat_map(HashMap::values).map(touched).fold(0, u64::saturating_add);
-    PROMISED.load(Ordering::Relaxed).min(promised).saturating_sub(touched)
+    promised.saturating_sub(touched)
 }

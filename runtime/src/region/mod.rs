@@ -33,6 +33,7 @@ use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use parts::{OwnPart, Part};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
+use typepack_engine::reserve::insist;
 
 /// The words that a rank sends to all other ranks after one of the steps above: 1 if the step succeeded,
 /// [`CANNOT_SHARE`] if the memory of ranks cannot be shared and 0 if the step failed for another reason, then the
@@ -313,8 +314,13 @@ fn code<T>(result: &Result<T>) -> u64 {
 /// Sends `N` words to all ranks. Collective. Returns the words of all ranks, indexed by rank. In each round, a rank
 /// sends the words that it knows to one other rank, which is twice as far away as in the previous round.
 /// In the last round, the rank leaves out the words that the other rank already knows. So P ranks need
-/// log2 P rounds, rounded up.
+/// log2 P rounds, rounded up. The words may say that this rank has no memory, so they need none that can be refused.
 pub(crate) fn tell<const N: usize>(comm: &Communicator, mine: [u64; N]) -> Result<Vec<[u64; N]>> {
+    insist(|| exchange(comm, mine))
+}
+
+/// Does what [`tell`] does.
+fn exchange<const N: usize>(comm: &Communicator, mine: [u64; N]) -> Result<Vec<[u64; N]>> {
     let (size, rank) = (comm.size(), comm.rank());
     let byte = bytes()?;
     // `known` holds the words of this rank, then the words of the next rank, and so on.

@@ -16,8 +16,8 @@
 
 use super::ranges::{Pauses, state_of};
 use super::words::{INSIDE, SharedWord, Word, Words};
-use crate::Result;
 use crate::shm::layout::State;
+use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::AtomicU64;
 
 /// All ranks update by instructions.
@@ -32,6 +32,9 @@ const ALWAYS_INSTRUCTIONS: u64 = 3;
 /// An update of at least this number of elements is one of many elements. One atomic instruction takes about as long as
 /// the plain instructions for so many elements.
 pub(super) const MANY: usize = 16;
+
+/// Number of pauses after which a rank gives up if none of its words has changed: more than a minute.
+const STUCK: u32 = 1 << 20;
 
 /// Lets this thread update elements by instructions until the value is dropped.
 pub(super) struct Inside<'a, W: SharedWord = AtomicU64> {
@@ -61,7 +64,7 @@ fn enter<'a, W: SharedWord>(
     }
     let inside = match take(word(0)?) {
         Some(inside) => inside,
-        None => take_any(word)?,
+        None => take_any(word, STUCK)?,
     };
     Ok(permits_instructions(mode.value()).then_some(inside))
 }
@@ -75,15 +78,35 @@ fn take<W: SharedWord>(word: &W) -> Option<Inside<'_, W>> {
 }
 
 /// Takes the first word that no other thread uses. Waits until there is one.
+///
+/// # Errors
+/// Returns `ErrorKind::Other` if no word has changed in `most` pauses. The threads of this rank change their words in each
+/// update. So another rank has written to the words, which only this rank may write.
 #[cold]
-fn take_any<'a, W: SharedWord>(word: impl Fn(usize) -> Result<&'a W>) -> Result<Inside<'a, W>> {
+fn take_any<'a, W: SharedWord>(
+    word: impl Fn(usize) -> Result<&'a W>,
+    most: u32,
+) -> Result<Inside<'a, W>> {
     let mut pauses = Pauses::new(true);
+    let (mut before, mut unchanged) = ([0; INSIDE], 0);
     loop {
-        for number in 0..INSIDE {
-            if let Some(inside) = take(word(number)?) {
+        let mut now = [0; INSIDE];
+        for (number, value) in now.iter_mut().enumerate() {
+            let word = word(number)?;
+            if let Some(inside) = take(word) {
                 return Ok(inside);
             }
+            *value = word.value();
         }
+        unchanged = if now == before { unchanged + 1 } else { 0 };
+        if unchanged >= most {
+            let detail = format!(
+                "all {INSIDE} words of this rank say that a thread updates memory, and none of them changes; another \
+                 rank has written to them"
+            );
+            return Err(Error::new(ErrorKind::Other, "win", detail));
+        }
+        before = now;
         pauses.pause();
     }
 }
@@ -325,6 +348,31 @@ mod tests {
                 assert_eq!((target.element.value(), target.mode.value()), (2, mode));
             });
         }
+    }
+
+    /// Words that stay odd because a faulty rank has written to them end the wait for one with an error.
+    #[test]
+    fn words_that_stay_odd_are_an_error() {
+        let words: [AtomicU64; INSIDE] =
+            std::array::from_fn(|number| AtomicU64::new(2 * number as u64 + 1));
+        let word = |number: usize| Ok(&words[number]);
+        let error = take_any(word, 3).err().expect("no word is free");
+        assert!(
+            error.kind() == ErrorKind::Other && error.to_string().contains("another rank"),
+            "{error}"
+        );
+        // As long as a word changes, threads of this rank are at work.
+        let looks = std::cell::Cell::new(0);
+        let changing = |number: usize| {
+            looks.set(looks.get() + 1);
+            words[0].set(if looks.get() < 50 * INSIDE { words[0].value() + 2 } else { 100 });
+            Ok(&words[number])
+        };
+        let inside = take_any(changing, 3).expect("a word");
+        assert!(looks.get() >= 50 * INSIDE);
+        drop(inside);
+        words[5].set(6);
+        assert!(take_any(word, 3).is_ok());
     }
 
     #[test]

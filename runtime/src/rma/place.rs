@@ -7,11 +7,16 @@ use super::types::Heard;
 use crate::commit::bytes;
 use crate::transport::types::reach;
 use crate::{ErrorClass, Plan, WindowErrorKind};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use typepack_engine::{Cursor, Elements};
 
 pub(super) const OTHER: ErrorClass = ErrorClass::OTHER;
 pub(super) const RANGE: ErrorClass = ErrorClass(WindowErrorKind::Range as i32);
+
+/// The most runs of elements with gaps that are not attached for which one request is checked. A check of so many takes
+/// some tenths of a second.
+const MOST_RUNS: u64 = 1 << 23;
 
 /// The result of a request: nothing, or the class of the error.
 pub(super) type Served<T = ()> = std::result::Result<T, ErrorClass>;
@@ -37,10 +42,10 @@ pub(super) fn plan_of<'a>(heard: &'a Heard, request: &Request) -> Served<&'a Pla
 }
 
 impl Memory {
-    /// Returns the elements of a request for `length` packed bytes.
+    /// Returns the elements of a request, of which it accesses `length` packed bytes from byte `start` of the request on.
     ///
     /// # Errors
-    /// Returns the class of an error if not all elements lie in the window's memory, or if they have fewer bytes.
+    /// Returns the class of an error if these bytes do not lie in the window's memory, or if the elements have fewer bytes.
     pub fn place(&self, heard: &Heard, request: &Request, length: u64) -> Served<Place<'_>> {
         self.place_of(plan_of(heard, request)?, request, length)
     }
@@ -65,7 +70,9 @@ impl Memory {
                 let own = own.lock().unwrap_or_else(PoisonError::into_inner);
                 let at = i128::from(request.offset as u64);
                 let whole = cover(|at| own.find(at), at + first..at + end, |_| ());
-                if room > 0 && !whole && !Self::runs_lie_in(&own, at, plan, count, room) {
+                let range = request.start..request.start + length;
+                let elements = (plan, count, room);
+                if room > 0 && !whole && !Self::runs_lie_in(&own, at, elements, range) {
                     return Err(RANGE);
                 }
                 (std::ptr::null_mut(), Some(own))
@@ -75,23 +82,35 @@ impl Memory {
         Ok((Elements { origin, plan: plan.clone(), count }, attached))
     }
 
-    /// Returns whether all runs of elements, which have gaps that are not attached, lie in attached memory. Elements
-    /// with more data than attached memory overlap, which no call permits; without this check, another rank could name
-    /// so many of them that this function would not end.
+    /// Returns whether the runs of elements that hold the packed bytes `range`, which have gaps that are not attached, lie
+    /// in attached memory. `elements` is a type, a number, and the number of packed bytes. Elements with more data than
+    /// attached memory overlap, which no call permits.
+    ///
+    /// The endpoint's lock is held meanwhile, so the walk looks at no more than [`MOST_RUNS`] runs. The request of a rank
+    /// that asks for more is refused.
     #[cold]
-    fn runs_lie_in(own: &Own, at: i128, plan: &Plan, count: u64, room: u64) -> bool {
+    fn runs_lie_in(
+        own: &Own,
+        at: i128,
+        (plan, count, room): (&Plan, u64, u64),
+        range: Range<u64>,
+    ) -> bool {
         if u128::from(room) > own.bytes() {
             return false;
         }
-        let Ok(mut cursor) = Cursor::at(plan, count, 0) else { return false };
-        while let Some(run) = cursor.run() {
+        let Ok(mut cursor) = Cursor::at(plan, count, range.start) else { return false };
+        let mut left = range.end - range.start;
+        for _ in 0..MOST_RUNS {
+            let Some(run) = cursor.run().filter(|_| left > 0) else { return true };
+            let bytes = run.bytes.min(left);
             let start = at + i128::from(run.offset);
-            if !cover(|at| own.find(at), start..start + i128::from(run.bytes), |_| ()) {
+            if !cover(|at| own.find(at), start..start + i128::from(bytes), |_| ()) {
                 return false;
             }
-            cursor.advance(run.bytes);
+            cursor.advance(bytes);
+            left -= bytes;
         }
-        true
+        left == 0
     }
 }
 
@@ -165,5 +184,33 @@ mod tests {
         assert!(refuses(&memory, &request(BYTES, 1000, 0, 0), 40));
         // Many elements: the function must not walk over all of them.
         assert!(refuses(&memory, &request(0, 1000, u64::MAX / 24, 0), 24));
+        // Only the runs of the bytes that the request accesses count.
+        if let Memory::Attached(own) = &memory {
+            own.lock().unwrap().insert(piece(5000, 100));
+        }
+        let both = request(0, 1000, 2, 0);
+        assert!(!refuses(&memory, &both, 24) && refuses(&memory, &both, 25));
+        assert!(refuses(&memory, &request(0, 928, 2, 0), 24));
+        assert!(!refuses(&memory, &request(0, 928, 2, 24), 24));
+    }
+
+    /// A request that names more runs than a check walks over is refused, also if all of them are attached.
+    #[test]
+    fn a_check_ends_after_so_many_runs() {
+        let mut own = Own::default();
+        // No byte of this memory is accessed.
+        own.insert([1 << 20, 1 << 40, 0, 0]);
+        own.insert([1 << 50, 8, 0, 0]);
+        let memory = Memory::Attached(Arc::new(Mutex::new(own)));
+        let double = Datatype::named(Named::F64);
+        let runs = |runs: u64| -> bool {
+            let many = Datatype::vector(runs as i64, 1, 4, &double).expect("a type");
+            // The second element lies beyond the gap.
+            let far = Datatype::resized(0, (1 << 50) - (1 << 20), &many).expect("a type");
+            let plan = far.commit().expect("a plan");
+            let request = Request { count: 2, ..request(0, 1 << 20, 2, 0) };
+            memory.place_of(&plan, &request, 8 * runs).is_ok()
+        };
+        assert!(runs(1000) && runs(MOST_RUNS - 1) && !runs(MOST_RUNS + 1));
     }
 }

@@ -635,7 +635,13 @@ impl Hosted {
         }
         // From here on, the endpoint's lock, which this source holds, keeps the memory attached: a thread that detaches
         // memory ends the messages that use it, under this lock, before it returns (`withdraw`).
-        let (elements, attached) = host.memory.place_of(plan, request, request.length)?;
+        // The message of a put may have less data than the elements, but what comes is not checked again.
+        let count = if request.number == BYTES { request.length } else { request.count };
+        let room = plan.packed_bytes(count).map_err(|_| RANGE)?;
+        if request.length > room {
+            return Err(RANGE.into());
+        }
+        let (elements, attached) = host.memory.place_of(plan, request, room)?;
         drop(attached);
         let layout = elements.view();
         let ((first, end), at) = (reach(layout.plan, layout.count), layout.origin as i128);

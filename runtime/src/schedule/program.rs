@@ -23,7 +23,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use typepack_engine::Elements;
-use typepack_engine::reserve::Grow;
+use typepack_engine::reserve::{Grow, insist};
 
 /// Another rank, as the destination or source of messages: its slot, and its rank for error texts.
 #[derive(Clone, Copy, Debug)]
@@ -158,6 +158,8 @@ pub(super) struct Schedule {
     plans: Vec<PlanRef>,
     scratch: Vec<Vec<u128>>,
     scratch_used: usize,
+    /// The error if there was no memory for scratch memory. The steps then must not run, but for void messages.
+    pub refused: Option<Error>,
     pub combine: Option<Combine>,
     pub checks: Vec<Check>,
     /// Number of steps up to the last check. These steps use only scratch memory, so they go on if the caller abandons
@@ -192,6 +194,7 @@ impl Schedule {
         self.edges.clear();
         self.plans.clear();
         self.scratch_used = 0;
+        self.refused = None;
         let kept = self.scratch.iter().map(|block| block.capacity() * 16).sum::<usize>();
         if !keep_scratch || kept > KEPT_SCRATCH {
             self.scratch = Vec::new();
@@ -512,11 +515,24 @@ impl<'s, 'a> Builder<'s, 'a> {
 
     /// Returns scratch memory of the schedule for `count` elements of `plan`'s type. The elements are laid
     /// out as in a user's buffer. The result is the address of displacement 0, a multiple of 16. The initial
-    /// content of the memory is arbitrary.
+    /// content of the memory is arbitrary. Only steps may use the memory: if memory runs out, there is none, and the
+    /// schedule, once it has all its steps, tells the other ranks that this rank has failed.
+    pub fn scratch(&mut self, plan: &Plan, count: u64) -> *mut u8 {
+        self.take_scratch(plan, count).unwrap_or_else(|error| {
+            self.schedule.refused.get_or_insert(error);
+            std::ptr::null_mut()
+        })
+    }
+
+    /// Returns scratch memory like [`scratch`](Self::scratch), which the caller writes before the schedule starts.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
-    pub fn scratch(&mut self, plan: &Plan, count: u64) -> Result<*mut u8> {
+    pub fn scratch_at_once(&mut self, plan: &Plan, count: u64) -> Result<*mut u8> {
+        insist(|| self.take_scratch(plan, count))
+    }
+
+    fn take_scratch(&mut self, plan: &Plan, count: u64) -> Result<*mut u8> {
         let room = room_for(plan, count)?;
         let Schedule { scratch, scratch_used, .. } = &mut *self.schedule;
         if *scratch_used == scratch.len() {

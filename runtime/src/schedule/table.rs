@@ -28,6 +28,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 use typepack_engine::Elements;
+use typepack_engine::reserve::insist;
 
 /// Minimum length in bytes of a copy or combination that runs as an errand.
 const LONG: u64 = 32 << 10;
@@ -168,7 +169,8 @@ impl Schedules {
     ///   abandoned.
     ///
     /// # Errors
-    /// Returns the errors of `build`. If the call returns an error, no step has started.
+    /// Returns the errors of `build`, and then no step has started. Returns `ErrorKind::NoMemory` if there is no memory
+    /// for the steps; then the schedule tells that to the ranks that wait for this rank's data.
     #[inline]
     pub unsafe fn start_waiting<'a>(
         &mut self,
@@ -177,11 +179,26 @@ impl Schedules {
         build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
     ) -> Result<u32> {
         let index = self.list(place, build)?;
+        self.refuse(engine, index)?;
         let entry = &mut self.entries[index as usize];
         entry.schedule.rewind();
         entry.life = Life::Running(Waiter::Caller);
         self.advance(engine, index);
         Ok(index)
+    }
+
+    /// If there was no memory for a schedule, starts it as if the caller had abandoned it at once, so that it tells the
+    /// ranks that wait for this rank's data, and returns the error.
+    #[inline]
+    fn refuse(&mut self, engine: &mut MessageEngine, index: u32) -> Result<()> {
+        let entry = &mut self.entries[index as usize];
+        let Some(error) = entry.schedule.refused.take() else { return Ok(()) };
+        entry.schedule.keep_plans();
+        entry.schedule.rewind();
+        (entry.schedule.void, entry.schedule.checked) = (true, 0);
+        entry.life = Life::Running(Waiter::Nobody);
+        self.advance(engine, index);
+        Err(error)
     }
 
     /// Starts a schedule and opens a request for it.
@@ -199,8 +216,9 @@ impl Schedules {
         place: Place,
         build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
     ) -> Result<Operation> {
-        engine.requests().make_room()?;
+        insist(|| engine.requests().make_room())?;
         let index = self.list(place, build)?;
+        self.refuse(engine, index)?;
         self.entries[index as usize].schedule.keep_plans();
         self.begin(engine, index)
     }
@@ -216,6 +234,10 @@ impl Schedules {
     ) -> Result<u32> {
         let index = self.list(place, build)?;
         let entry = &mut self.entries[index as usize];
+        if let Some(error) = entry.schedule.refused.take() {
+            self.release(index);
+            return Err(error);
+        }
         entry.schedule.keep_plans();
         entry.kept = true;
         Ok(index)
@@ -232,7 +254,7 @@ impl Schedules {
     /// Returns `ErrorKind::Request` if the schedule has been started and is not over, and `ErrorKind::NoMemory` if
     /// memory ran out.
     pub unsafe fn restart(&mut self, engine: &mut MessageEngine, index: u32) -> Result<Operation> {
-        engine.requests().make_room()?;
+        insist(|| engine.requests().make_room())?;
         let entry = &mut self.entries[index as usize];
         if !matches!(entry.life, Life::Idle) {
             let detail = "the operation has been started and is not complete";
@@ -469,7 +491,7 @@ impl Entry {
                 // SAFETY: the caller that started the schedule guarantees that, until the schedule is over
                 // or detached, the memory of the receive is writable and nobody else accesses it. The
                 // receive ends before either.
-                match unsafe { engine.receive(&posting) } {
+                match insist(|| unsafe { engine.receive(&posting) }) {
                     Ok(Operation::Done(status)) => Issued::Over(self.received(number, status)),
                     Ok(Operation::Pending(id)) => Issued::InFlight(id),
                     Err(error) => Issued::Over(Err(error)),
@@ -517,7 +539,7 @@ impl Entry {
     #[cold]
     fn check(&mut self, number: u32, index: u32) -> Result<()> {
         let schedule = &mut self.schedule;
-        if schedule.steps[number as usize].failed {
+        if schedule.steps[number as usize].failed || schedule.is_void(number) {
             schedule.void = true;
             return Ok(());
         }
@@ -552,7 +574,7 @@ impl Entry {
         let layout = Elements { origin: std::ptr::null_mut(), plan, count: 0 };
         let label = Label { context, tag, bytes: 0, types: VOID };
         // SAFETY: the layout has no elements, so the send touches no memory.
-        match unsafe { engine.send(&layout, label, to, SendMode::Standard) } {
+        match insist(|| unsafe { engine.send(&layout, label, to, SendMode::Standard) }) {
             Ok(Operation::Done(_)) => Issued::Over(Ok(())),
             Ok(Operation::Pending(id)) => Issued::InFlight(id),
             Err(error) => {

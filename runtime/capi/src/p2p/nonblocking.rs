@@ -38,6 +38,7 @@ unsafe fn nonblocking(
     // the request needs one.
     comm::with(comm, |here| {
         let out = request.required("request")?;
+        plain::check_memory()?;
         let count = checked(count, "count")?;
         let started = datatype::with(datatype, |ty| {
             let elements = Elements::new(buf, ty.plan()?, count);
@@ -114,6 +115,7 @@ pub unsafe fn irecv<W: CountWidth>(
 ) -> Result {
     let here = comm::keep(comm)?;
     let out = request.required("request")?;
+    plain::check_memory()?;
     let count = checked(count, "count")?;
     let opened = datatype::with(datatype, |ty| {
         let elements = Elements::new(buf, ty.plan()?, count);

@@ -14,8 +14,8 @@
 use super::{Outcome, invalid, messages};
 use crate::comm::{Comm, Keep};
 use crate::error::{Failure, Result};
-use crate::handle::Kind;
 use crate::handle::values::Values;
+use crate::handle::{self, Kind};
 use crate::raw::{self, Status};
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -117,7 +117,17 @@ pub fn of_int(integer: c_int) -> Option<usize> {
     lock().of_int(integer)
 }
 
-/// Makes a plain request for an operation in the communicator `comm`, whose handle is `handle`.
+/// Checks that there is memory for another plain request, before its operation starts.
+///
+/// # Errors
+/// Returns `MPI_ERR_NO_MEM` if memory is short.
+#[inline(always)]
+pub fn check_memory() -> Result {
+    Ok(handle::check_memory(Kind::PlainRequest)?)
+}
+
+/// Makes a plain request for an operation in the communicator `comm`, whose handle is `handle`. Before the operation
+/// started, the caller has called [`check_memory`].
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left. In this case the operation has been abandoned, and no longer

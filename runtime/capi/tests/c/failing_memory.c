@@ -695,17 +695,23 @@ static const struct kind kinds[] = {
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
+static int calls, refused;
+
+static void make(int kind)
+{
+    refused += fails(&kinds[kind]);
+    works();
+    calls++;
+}
+
 int main(int argc, char **argv)
 {
-    static char buffer[10000], value[400];
-    MPI_Info eaten;
-    int every = getenv("FAIL_EVERY_ALLOCATION") != NULL, calls = 0, refused = 0, count = 0, code = 0;
+    static char buffer[10000];
     const char *only = argc > 1 ? argv[1] : "";
     OK(MPI_Init(NULL, NULL));
     errors_return();
     for (int i = 0; i < LONG; i++)
         in[i] = i + 1;
-    memset(value, 'x', sizeof value - 1);
     OK(MPI_Type_vector(3, 1, 2, MPI_INT, &column));
     OK(MPI_Type_commit(&column));
     OK(MPI_Cart_create(self, 1, &one, &one, 0, &grid));
@@ -720,52 +726,12 @@ int main(int argc, char **argv)
     snprintf(name, sizeof name, "failing_memory_%d", (int)getpid());
     OK(MPI_File_open(self, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
 
-    for (int kind = 0; kind < KINDS; kind++) {
-        if (!strstr(kinds[kind].name, only))
-            continue;
-        for (int mode = 0; mode < 2; mode++) {
-            int at = 0;
-            do {
-                first = at, last = mode ? INT_MAX : at;
-                refused += fails(&kinds[kind]);
-                works();
-                calls++;
-                at += every || at < 12 ? 1 : 7;
-            } while (failed);
-        }
-    }
-    /* Without memory, the library refuses calls before its reserve is used up. Calls that free objects still work. */
+    each_allocation(kinds, KINDS, only, getenv("FAIL_EVERY_ALLOCATION") != NULL, make);
+    /* Without memory, the library refuses calls before its reserve is used up. */
     for (int again = 0; again < 2; again++) {
-        OK(MPI_Info_create(&eaten));
-        fail_allocations(0, INT_MAX);
-        for (count = 0, code = 0; !code && count < 100000; count++) {
-            snprintf(name, sizeof name, "key%d", count);
-            code = MPI_Info_set(eaten, name, value);
-        }
-        end_of_failing_allocations();
-        CHECK(code == MPI_ERR_NO_MEM && count > 100);
-        first = 0, last = INT_MAX;
-        int refused_now = 0;
-        for (int kind = 0; kind < KINDS; kind++) {
-            if (!strstr(kinds[kind].name, only))
-                continue;
-            fail_allocations(0, INT_MAX);
-            /* Some calls may begin: the calls before had memory, and have given a little back to the reserve. */
-            for (code = 0; !code && count < 200000; count++) {
-                snprintf(name, sizeof name, "key%d", count);
-                code = MPI_Info_set(eaten, name, value);
-            }
-            CHECK(code == MPI_ERR_NO_MEM);
-            end_of_failing_allocations();
-            refused_now += fails(&kinds[kind]);
-            works();
-        }
-        CHECK(refused_now > 20 || *only);
-        fail_allocations(0, INT_MAX);
-        CHECK(MPI_Info_free(&eaten) == MPI_SUCCESS);
-        CHECK(MPI_Info_create(&eaten) == MPI_SUCCESS);
-        CHECK(MPI_Info_free(&eaten) == MPI_SUCCESS);
-        end_of_failing_allocations();
+        int before = refused;
+        each_without_reserve(kinds, KINDS, only, make);
+        CHECK(refused - before > 20 || *only);
         works();
     }
     check_that_allocations_come_here();

@@ -1,12 +1,15 @@
-/* Lets allocations of rank 0 fail, in calls that move data to or from rank 1: for every n up to 12, and every seventh
-   after that, the n-th allocation of the call, then the n-th and all that follow. A call of one rank alone may return
-   MPI_ERR_NO_MEM; rank 0 then makes it again with memory, and nothing of the first try may be left. A collective call
-   succeeds, because the library's reserve is there. An argument limits the test to the kinds of calls whose names
-   contain the argument. */
+/* Lets allocations of rank 0 fail, in calls that move data to or from rank 1 and in calls that make objects of both: for
+   every n up to 12, and every seventh after that, the n-th allocation of the call, then the n-th and all that follow,
+   and last all allocations while the calls before have used up the library's reserve. A call of one rank alone may
+   return MPI_ERR_NO_MEM; rank 0 then makes it again with memory, and nothing of the first try may be left. A collective
+   call that moves data succeeds as long as the library's reserve is there. Any other may return MPI_ERR_NO_MEM on rank
+   0, and an error on rank 1, but rank 1 does not wait for ever. An argument limits the test to the kinds of calls whose
+   names contain the argument. */
 #include "failing.h"
 
 #include <pthread.h>
 #include <stdint.h>
+#include <unistd.h>
 
 enum { MANY = 30, LONG = 40000, STOP = -1 };
 
@@ -15,8 +18,20 @@ static MPI_Comm control;
 static MPI_Datatype column;
 static MPI_Win mapped, far;
 static int *there, near[64];
-static int in[LONG], out[LONG], rank, refused;
+static int in[LONG], out[LONG], rank, refused, calls;
 static MPI_Request request;
+
+/* Checks the code of a collective call, or of the wait for one, which may be refused if
+   `may_be`. Returns whether the call has failed on this rank. */
+static int is_refused(int code, int may_be)
+{
+    int class = MPI_SUCCESS;
+    OK(MPI_Error_class(code, &class));
+    CHECK(!class || may_be);
+    CHECK(rank || !class || class == MPI_ERR_NO_MEM);
+    refused += class != MPI_SUCCESS;
+    return class != MPI_SUCCESS;
+}
 
 /* Rank 0 makes a call while allocations fail; if it fails, once more with memory. */
 #define TRY_TWICE(call)                                  \
@@ -33,27 +48,30 @@ static MPI_Request request;
         }                                                \
     } while (0)
 
-/* Each rank makes a call of its own. */
-#define ALONE(call)                                      \
+/* Both ranks make a call, rank 0 while allocations fail. If the call is refused, the kind of calls ends there. */
+#define TOGETHER(call) BOTH(call, used_up)
+#define BOTH(call, may_be)                                 \
     do {                                                 \
         if (rank == 0)                                   \
-            TRY_TWICE(call);                             \
-        else                                             \
-            OK(call);                                    \
+            fail_allocations(first, last);               \
+        int tried_ = (call);                             \
+        failed += end_of_failing_allocations();          \
+        if (is_refused(tried_, may_be))                   \
+            return 0;                                    \
     } while (0)
 
-/* Both ranks make a call, rank 0 while allocations fail. */
-#define TOGETHER(call)                                   \
-    do {                                                 \
-        if (rank == 0) {                                 \
-            fail_allocations(first, last);               \
-            int tried_ = (call);                          \
-            failed += end_of_failing_allocations();      \
-            OK(tried_);                                   \
-        } else {                                         \
-            OK(call);                                    \
-        }                                                \
-    } while (0)
+/* Waits for a collective call. A wait that has no memory leaves the request as it is. Returns whether the call has
+   failed. */
+static int is_refused_later(void)
+{
+    if (rank == 0)
+        fail_allocations(first, last);
+    int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    failed += end_of_failing_allocations();
+    if (code && request != MPI_REQUEST_NULL)
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return is_refused(code, used_up);
+}
 
 static void receive(int count)
 {
@@ -141,7 +159,8 @@ static int irecv(void)
     {                                                    \
         memset(out, 0, (count) * sizeof *out);           \
         TOGETHER(call);                                  \
-        ALONE(MPI_Wait(&request, MPI_STATUS_IGNORE));    \
+        if (is_refused_later())                          \
+            return 0;                                    \
         CHECK(!memcmp(&in[at], out, (count) * sizeof *out)); \
         return 0;                                        \
     }
@@ -204,10 +223,64 @@ static int get(void)
     return 0;
 }
 
+/* ---- calls that make an object of both ranks ---- */
+
+/* `end` frees the object. A rank that has it frees it, also if the other rank has none. A copy of an argument that finds
+   no memory refuses the call although the library's reserve is there. */
+#define MADE(kind, type, call, end)                      \
+    static int kind(void)                                \
+    {                                                    \
+        type made;                                       \
+        BOTH(call, 1);                                   \
+        OK(end);                                         \
+        return 0;                                        \
+    }
+
+#define COMM(kind, call) MADE(kind, MPI_Comm, call, MPI_Comm_free(&made))
+#define WIN(kind, call) MADE(kind, MPI_Win, call, MPI_Win_free(&made))
+
+static MPI_Comm selves, between, grid;
+static MPI_Group pair;
+static void *base;
+static const int one = 1, two = 2, zero = 0, ends[2] = {1, 2}, edges[2] = {1, 0};
+static const char *path;
+
+COMM(comm_dup, MPI_Comm_dup(world, &made))
+COMM(comm_split, MPI_Comm_split(world, 1, rank, &made))
+COMM(comm_create, MPI_Comm_create(world, pair, &made))
+COMM(comm_create_group, MPI_Comm_create_group(world, pair, 4, &made))
+COMM(comm_from_group, MPI_Comm_create_from_group(pair, "failing", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made))
+COMM(intercomm_create, MPI_Intercomm_create(selves, 0, world, !rank, 5, &made))
+COMM(intercomm_merge, MPI_Intercomm_merge(between, rank, &made))
+COMM(cart_create, MPI_Cart_create(world, 1, &two, &one, 0, &made))
+COMM(cart_sub, MPI_Cart_sub(grid, &one, &made))
+COMM(graph_create, MPI_Graph_create(world, 2, ends, edges, 0, &made))
+COMM(dist_graph, MPI_Dist_graph_create(world, 1, &rank, &one, &zero, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made))
+WIN(win_allocate, MPI_Win_allocate(4096, 1, MPI_INFO_NULL, world, &base, &made))
+WIN(win_allocate_shared, MPI_Win_allocate_shared(4096, 1, MPI_INFO_NULL, world, &base, &made))
+WIN(win_create, MPI_Win_create(near, 16, 1, MPI_INFO_NULL, world, &made))
+WIN(win_create_dynamic, MPI_Win_create_dynamic(MPI_INFO_NULL, world, &made))
+MADE(file_open, MPI_File,
+     MPI_File_open(world, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &made), MPI_File_close(&made))
+
+static int comm_idup(void)
+{
+    MPI_Comm made;
+    TOGETHER(MPI_Comm_idup(world, &made, &request));
+    if (is_refused_later())
+        return 0;
+    OK(MPI_Comm_free(&made));
+    return 0;
+}
+
 static const struct kind kinds[] = {
     KIND(send_short), KIND(send_eager), KIND(send_long), KIND(isend_long), KIND(issend), KIND(ibsend),
     KIND(send_column), KIND(unexpected), KIND(irecv), KIND(barrier), KIND(allreduce), KIND(allreduce_long),
     KIND(allgather), KIND(alltoall), KIND(iallreduce), KIND(ialltoall), KIND(bcast), KIND(put), KIND(get),
+    KIND(comm_dup), KIND(comm_split), KIND(comm_create), KIND(comm_create_group), KIND(comm_from_group),
+    KIND(comm_idup), KIND(intercomm_create), KIND(intercomm_merge), KIND(cart_create), KIND(cart_sub),
+    KIND(graph_create), KIND(dist_graph), KIND(win_allocate), KIND(win_allocate_shared), KIND(win_create),
+    KIND(win_create_dynamic), KIND(file_open),
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -231,11 +304,21 @@ static void *starved(void *unused)
     return NULL;
 }
 
+/* Rank 0 tells rank 1 what they call, and both call it. */
+static void make(int kind)
+{
+    int order[2] = {kind, used_up};
+    OK(MPI_Bcast(order, 2, MPI_INT, 0, control));
+    CHECK(!fails(&kinds[kind]));
+    calls++;
+}
+
 int main(int argc, char **argv)
 {
     static char buffer[10000];
-    int level, calls = 0, order[3];
+    int level, order[2];
     const char *only = argc > 1 ? argv[1] : "";
+    static char name[64];
     OK(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level));
     errors_return();
     OK(MPI_Comm_rank(world, &rank));
@@ -244,7 +327,17 @@ int main(int argc, char **argv)
     OK(MPI_Type_vector(3, 1, 2, MPI_INT, &column));
     OK(MPI_Type_commit(&column));
     OK(MPI_Comm_dup(world, &control));
+    snprintf(name, sizeof name, "failing_pairs_%d", (int)getpid());
+    OK(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, control));
+    path = name;
     OK(MPI_Comm_set_errhandler(control, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_dup(MPI_COMM_SELF, &selves));
+    OK(MPI_Intercomm_create(selves, 0, control, !rank, 5, &between));
+    OK(MPI_Cart_create(control, 1, &two, &one, 0, &grid));
+    OK(MPI_Comm_group(world, &pair));
+    MPI_Comm all[3] = {selves, between, grid};
+    for (int i = 0; i < 3; i++)
+        OK(MPI_Comm_set_errhandler(all[i], MPI_ERRORS_RETURN));
     OK(MPI_Buffer_attach(buffer, sizeof buffer));
     OK(MPI_Win_allocate(sizeof near, 4, MPI_INFO_NULL, world, &there, &mapped));
     OK(MPI_Win_create(near, sizeof near, 4, MPI_INFO_NULL, world, &far));
@@ -255,29 +348,17 @@ int main(int argc, char **argv)
 
     if (rank == 1) {
         for (;;) {
-            OK(MPI_Bcast(order, 1, MPI_INT, 0, control));
+            OK(MPI_Bcast(order, 2, MPI_INT, 0, control));
             if (order[0] == STOP)
                 break;
+            used_up = order[1];
             CHECK(!fails(&kinds[order[0]]));
         }
     } else {
-        for (int kind = 0; kind < KINDS; kind++) {
-            if (!strstr(kinds[kind].name, only))
-                continue;
-            for (int mode = 0; mode < 2; mode++) {
-                int at = 0;
-                do {
-                    first = at, last = mode ? INT_MAX : at;
-                    order[0] = kind;
-                    OK(MPI_Bcast(order, 1, MPI_INT, 0, control));
-                    CHECK(!fails(&kinds[kind]));
-                    calls++;
-                    at += at < 12 ? 1 : 7;
-                } while (failed);
-            }
-        }
+        each_allocation(kinds, KINDS, only, 0, make);
+        each_without_reserve(kinds, KINDS, only, make);
         order[0] = STOP;
-        OK(MPI_Bcast(order, 1, MPI_INT, 0, control));
+        OK(MPI_Bcast(order, 2, MPI_INT, 0, control));
         check_that_allocations_come_here();
         printf("%d calls of %d kinds, %d returned MPI_ERR_NO_MEM\n", calls, KINDS, refused);
     }
@@ -289,8 +370,13 @@ int main(int argc, char **argv)
     OK(MPI_Win_free(&mapped));
     OK(MPI_Win_free(&far));
     OK(MPI_Buffer_detach(&(char *){NULL}, &(int){0}));
+    OK(MPI_Group_free(&pair));
+    for (int i = 0; i < 3; i++)
+        OK(MPI_Comm_free(&all[i]));
     OK(MPI_Comm_free(&control));
     OK(MPI_Type_free(&column));
+    if (rank == 0)
+        unlink(path);
     OK(MPI_Finalize());
     return 0;
 }

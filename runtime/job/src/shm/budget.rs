@@ -16,6 +16,9 @@
 //! a page when the program touches it. A [`Ledger`] counts the promised bytes. A promise is refused if what is promised
 //! and not touched yet would exceed the memory that is left. After each look, some more bytes may be promised without
 //! another look (the credit).
+//!
+//! A process looks first, and counts its bytes only if they fit and no other process has counted meanwhile; else it
+//! looks again. So bytes that are refused are never in a count, where they could make another process fail.
 
 use super::layout::Header;
 use super::segment::Segment;
@@ -46,16 +49,15 @@ pub fn at_start(left: u64) -> u64 {
 ///
 /// Returns [`ErrorKind::NoMemory`] if the job may not take them. The error names the limit.
 pub fn take(segment: &Segment, bytes: u64, need: Need) -> Result<(), Error> {
-    take_with(segment.header(), bytes, need, || (limits::tightest(), segment.untouched(u64::MAX)))
+    take_with(segment.header(), bytes, need, || (limits::tightest(), segment.untouched()))
 }
 
 fn take_with(
     header: &Header,
     bytes: u64,
     need: Need,
-    look: impl FnOnce() -> ((u64, String), u64),
+    look: impl Fn() -> ((u64, String), u64),
 ) -> Result<(), Error> {
-    let after = header.taken.fetch_add(bytes, Relaxed).saturating_add(bytes);
     let budget = header.budget.load(Relaxed);
     // A reservation that the job can do without is refused if the count would pass three quarters of the
     // budget. It must also leave four times as much memory to other programs as a necessary reservation.
@@ -63,32 +65,40 @@ fn take_with(
         Need::Must => (budget, MARGIN),
         Need::Wish => (budget / 4 * 3, 4 * MARGIN),
     };
-    if after <= share && after <= header.checked.load(Relaxed) {
-        return Ok(());
+    loop {
+        let before = header.taken.load(Relaxed);
+        let after = before.saturating_add(bytes);
+        let count = || header.taken.compare_exchange(before, after, Relaxed, Relaxed).is_ok();
+        if after <= share && after <= header.checked.load(Relaxed) {
+            if count() {
+                return Ok(());
+            }
+            continue;
+        }
+        let ((left, name), others) = look();
+        let open = others.saturating_add(bytes);
+        // What is promised to programs keeps its memory. For that, a necessary reservation needs no margin: the margin
+        // is there for reservations like it.
+        let kept = match need {
+            Need::Must => open,
+            Need::Wish => open.saturating_add(margin),
+        };
+        if after > share || left < bytes.saturating_add(margin).max(kept) {
+            return Err(Error::new(
+                ErrorKind::NoMemory,
+                format!(
+                    "cannot reserve {bytes} bytes of shared memory: the job has reserved {before} of the {budget} \
+                     bytes that were available at its start, and {left} bytes are left now, of which {others} bytes \
+                     are promised already (limit: {name})"
+                ),
+            ));
+        }
+        if count() {
+            let free = left.saturating_sub(open.saturating_add(MARGIN));
+            header.checked.fetch_max(after + free / 16, Relaxed);
+            return Ok(());
+        }
     }
-    let ((left, name), open) = look();
-    // What is promised to programs keeps its memory. For that, a necessary reservation needs no margin: the margin is
-    // there for reservations like it.
-    let kept = match need {
-        Need::Must => open,
-        Need::Wish => open.saturating_add(margin),
-    };
-    if after > share || left < bytes.saturating_add(margin).max(kept) {
-        give_back(header, bytes);
-        return Err(Error::new(
-            ErrorKind::NoMemory,
-            format!(
-                "cannot reserve {bytes} bytes of shared memory: the job has reserved {} of the {budget} bytes \
-                 that were available at its start, and {left} bytes are left now, of which {} bytes are promised \
-                 already (limit: {name})",
-                after - bytes,
-                open.saturating_sub(bytes)
-            ),
-        ));
-    }
-    let free = left.saturating_sub(open.max(bytes).saturating_add(MARGIN));
-    header.checked.fetch_max(after + free / 16, Relaxed);
-    Ok(())
 }
 
 /// The memory that processes have promised to their programs.
@@ -103,46 +113,50 @@ pub struct Ledger<'a> {
 }
 
 impl Ledger<'_> {
-    /// Promises `bytes` bytes. `open` returns how many bytes are promised or reserved and have no memory yet. It gets
-    /// the number of promised bytes with these bytes, and counts no more than that: of two processes that promise at
-    /// the same moment what fits once, the first gets it.
+    /// Promises `bytes` bytes. `open` gets the number of promised bytes with these bytes. It returns how many of them
+    /// and of the reserved ones have no memory yet. Of two processes that promise at the same moment what fits once,
+    /// one gets it.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::NoMemory`] if too little memory is left. The error names the limit.
-    pub fn promise(self, bytes: u64, open: impl FnOnce(u64) -> u64) -> Result<(), Error> {
+    pub fn promise(self, bytes: u64, open: impl Fn(u64) -> u64) -> Result<(), Error> {
         self.promise_with(bytes, open, limits::tightest)
     }
 
     fn promise_with(
         self,
         bytes: u64,
-        open: impl FnOnce(u64) -> u64,
-        tightest: impl FnOnce() -> (u64, String),
+        open: impl Fn(u64) -> u64,
+        tightest: impl Fn() -> (u64, String),
     ) -> Result<(), Error> {
-        // Count first. Of the processes that look at the same time, each then sees the bytes of those before it.
-        let promised = self.promised.fetch_add(bytes, Relaxed).saturating_add(bytes);
         let spend = |credit: u64| credit.checked_sub(bytes);
         if self.credit.fetch_update(Relaxed, Relaxed, spend).is_ok() {
+            self.promised.fetch_add(bytes, Relaxed);
             return Ok(());
         }
-        let ((left, name), open) = (tightest(), open(promised));
-        let needed = open.max(bytes).saturating_add(MARGIN);
-        if left < needed {
-            self.release(bytes);
-            let others = open.saturating_sub(bytes);
-            return Err(Error::new(
-                ErrorKind::NoMemory,
-                format!(
-                    "cannot allocate {bytes} bytes of {}: this process can still get {} bytes (limit: {name}; {others} \
-                     bytes are promised already and not used yet)",
-                    self.what,
-                    left.saturating_sub(MARGIN).saturating_sub(others)
-                ),
-            ));
+        loop {
+            let before = self.promised.load(Relaxed);
+            let after = before.saturating_add(bytes);
+            let ((left, name), open) = (tightest(), open(after));
+            let needed = open.max(bytes).saturating_add(MARGIN);
+            if left < needed {
+                let others = open.saturating_sub(bytes);
+                return Err(Error::new(
+                    ErrorKind::NoMemory,
+                    format!(
+                        "cannot allocate {bytes} bytes of {}: this process can still get {} bytes (limit: {name}; \
+                         {others} bytes are promised already and not used yet)",
+                        self.what,
+                        left.saturating_sub(MARGIN).saturating_sub(others)
+                    ),
+                ));
+            }
+            if self.promised.compare_exchange(before, after, Relaxed, Relaxed).is_ok() {
+                self.credit.store((left - needed) / 16, Relaxed);
+                return Ok(());
+            }
         }
-        self.credit.store((left - needed) / 16, Relaxed);
-        Ok(())
     }
 
     /// Takes `bytes` bytes back that were promised.
@@ -159,15 +173,17 @@ impl Segment {
     ///
     /// Returns [`ErrorKind::NoMemory`] if too little memory is left. The error names the limit.
     pub fn promise(&self, bytes: u64) -> Result<(), Error> {
-        self.ledger().promise(bytes, |promised| self.untouched(promised))
+        self.ledger().promise(bytes, |promised| self.without_memory(promised))
     }
 
-    /// Returns how many bytes of the segment are promised or reserved and have no memory yet. At most `promised` bytes
-    /// count as promised.
-    fn untouched(&self, promised: u64) -> u64 {
-        let header = self.header();
-        let counted = header.promised.load(Relaxed).min(promised);
-        let counted = counted.saturating_add(header.taken.load(Relaxed));
+    /// Returns how many bytes of the segment are promised or reserved and have no memory yet.
+    fn untouched(&self) -> u64 {
+        self.without_memory(self.header().promised.load(Relaxed))
+    }
+
+    /// Returns what [`untouched`](Self::untouched) returns if `promised` bytes are promised.
+    fn without_memory(&self, promised: u64) -> u64 {
+        let counted = promised.saturating_add(self.header().taken.load(Relaxed));
         counted.saturating_sub(memory::resident(self.fd()))
     }
 
@@ -191,6 +207,7 @@ pub fn give_back(header: &Header, bytes: u64) {
 mod tests {
     use super::*;
     use crate::shm::segment::JobFlags;
+    use std::cell::Cell;
 
     const MIB: u64 = 1 << 20;
 
@@ -218,7 +235,7 @@ mod tests {
         let (promised, credit) = (AtomicU64::new(0), AtomicU64::new(0));
         let ledger = Ledger { promised: &promised, credit: &credit, what: "memory" };
         let left = |mib: u64| move || (mib * MIB, "the limit".to_owned());
-        let open = |_| promised.load(Relaxed);
+        let open = |promised| promised;
         assert!(ledger.promise_with(32 * MIB, open, left(200)).is_ok());
         // 160 MiB are left over, so 10 MiB need no look.
         assert!(ledger.promise_with(10 * MIB, |_| unreachable!(), || unreachable!()).is_ok());
@@ -250,33 +267,80 @@ mod tests {
         assert!(take_with(header, 1, Need::Must, left(0)).is_err());
         // Promised memory that nobody has touched is kept, without a margin for what the job needs.
         let look = |left: u64, open: u64| move || ((left * MIB, String::new()), open * MIB);
-        assert!(take_with(header, 8 * MIB, Need::Must, look(100, 101)).is_err());
-        assert!(take_with(header, 8 * MIB, Need::Must, look(100, 100)).is_ok());
-        assert!(take_with(header, 8 * MIB, Need::Wish, look(100, 69)).is_err());
-        assert!(take_with(header, 8 * MIB, Need::Wish, look(100, 68)).is_ok());
+        assert!(take_with(header, 8 * MIB, Need::Must, look(100, 93)).is_err());
+        assert!(take_with(header, 8 * MIB, Need::Must, look(100, 92)).is_ok());
+        assert!(take_with(header, 8 * MIB, Need::Wish, look(100, 61)).is_err());
+        assert!(take_with(header, 8 * MIB, Need::Wish, look(100, 60)).is_ok());
     }
 
-    /// Two processes promise at the same moment what fits once.
+    /// Two processes promise or reserve at the same moment what fits once: one gets it.
     #[test]
-    fn the_first_of_two_promises_is_kept() {
+    fn one_of_two_promises_is_kept() {
         let (promised, credit) = (AtomicU64::new(0), AtomicU64::new(0));
         let ledger = Ledger { promised: &promised, credit: &credit, what: "memory" };
         let left = || (200 * MIB, String::new());
-        let open = |most: u64| promised.load(Relaxed).min(most);
-        let mut second = Ok(());
+        let other = Cell::new(None);
         let first = ledger.promise_with(
             120 * MIB,
-            |most| {
-                // The other process counts its bytes before this one looks, and looks before this one is done.
-                promised.fetch_add(120 * MIB, Relaxed);
-                let own = open(most);
-                promised.fetch_sub(120 * MIB, Relaxed);
-                second = ledger.promise_with(120 * MIB, open, left);
-                own
+            |all| {
+                // The other process looks and counts after this one has looked.
+                if other.get().is_none() {
+                    other.set(Some(ledger.promise_with(120 * MIB, |all| all, left).is_ok()));
+                }
+                all
             },
             left,
         );
-        assert!(first.is_ok() && second.is_err());
+        assert!(first.is_err() && other.get() == Some(true));
         assert_eq!(promised.load(Relaxed), 120 * MIB);
+
+        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+        let header = segment.header();
+        header.budget.store(200 * MIB, Relaxed);
+        let plenty = || ((1 << 40, String::new()), 0);
+        let other = Cell::new(None);
+        let first = take_with(header, 120 * MIB, Need::Must, || {
+            if other.get().is_none() {
+                other.set(Some(take_with(header, 120 * MIB, Need::Must, plenty).is_ok()));
+            }
+            plenty()
+        });
+        assert!(first.is_err() && other.get() == Some(true));
+        assert_eq!(header.taken.load(Relaxed), 120 * MIB);
+    }
+
+    /// A promise or reservation of a terabyte that is about to be refused does not make another process fail.
+    #[test]
+    fn what_is_refused_is_never_counted() {
+        const TERA: u64 = 1 << 40;
+        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+        let header = segment.header();
+        header.budget.store(200 * MIB, Relaxed);
+        let ledger = segment.ledger();
+        let left = || (200 * MIB, String::new());
+        let open = |promised| promised + header.taken.load(Relaxed);
+        let look = || (left(), open(header.promised.load(Relaxed)));
+        let others = || {
+            assert!(ledger.promise_with(MIB, open, left).is_ok());
+            assert!(take_with(header, MIB, Need::Must, look).is_ok());
+        };
+        let promised = ledger.promise_with(
+            TERA,
+            |all| {
+                others();
+                open(all)
+            },
+            left,
+        );
+        assert!(promised.is_err());
+        let taken = take_with(header, TERA, Need::Must, || {
+            others();
+            look()
+        });
+        assert!(taken.is_err());
+        assert_eq!(
+            [&header.promised, &header.taken].map(|count| count.load(Relaxed)),
+            [2 * MIB; 2]
+        );
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::io::{Errno, FdFlags};
 use rustix::net::{
-    self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags,
+    self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, Shutdown,
     SocketFlags, SocketType, sockopt,
 };
 
@@ -26,12 +26,37 @@ const F_SETSIG: i32 = 10;
 /// adds the identity of the sender.
 const REGISTER: u8 = b'R';
 
+/// The launcher's end of a control socket. The launcher reads it and never writes to it: data that arrive at the rank's
+/// end would make the kernel send the signal of [`arm`]. The value has no way to write, and the kernel refuses what is
+/// written through its descriptor, which is there to wait for something to read.
+#[derive(Debug)]
+pub struct LauncherEnd(OwnedFd);
+
+impl AsFd for LauncherEnd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl LauncherEnd {
+    /// Returns the id of a process that has registered since the last call of this function, or `None` if no process
+    /// has done so. The id is the one that the process has in the launcher's PID namespace.
+    ///
+    /// # Errors
+    ///
+    /// Returns `InvalidData` if the message is not one that a rank of this build sends, and otherwise the kernel's
+    /// error.
+    pub fn registered(&self) -> io::Result<Option<rustix::process::Pid>> {
+        registered(self.0.as_fd())
+    }
+}
+
 /// Makes a control socket. Returns the launcher's end and the rank's end; both are close-on-exec.
 ///
 /// # Errors
 ///
 /// Returns the kernel's error, for example if there are no more descriptors.
-pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+pub fn pair() -> io::Result<(LauncherEnd, OwnedFd)> {
     let (ours, theirs) = net::socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
@@ -40,7 +65,8 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     )?;
     // With this option the kernel attaches the sender's true process id to each message.
     sockopt::set_socket_passcred(&ours, true)?;
-    Ok((ours, theirs))
+    net::shutdown(&ours, Shutdown::Write)?;
+    Ok((LauncherEnd(ours), theirs))
 }
 
 /// Returns true if `fd` is a socket of the type that [`pair`] makes.
@@ -53,8 +79,8 @@ pub fn is_control(fd: BorrowedFd<'_>) -> bool {
 ///
 /// `target` is a process id, or the negated id of a process group. The setting belongs to the open file, not
 /// to the descriptor. So if the launcher makes the setting through its own copy of the rank's end, the
-/// setting also holds for every process that inherits that end. The launcher must never write to the socket
-/// after this call, because arriving data would also make the kernel send the signal.
+/// setting also holds for every process that inherits that end. Arriving data would also make the kernel send the
+/// signal, so a [`LauncherEnd`] cannot be written to.
 ///
 /// # Errors
 ///
@@ -110,14 +136,8 @@ pub fn register(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Returns the id of a process that has registered through `fd` since the last call of this function, or
-/// `None` if no process has done so. The id is the one that the process has in the launcher's PID namespace.
-///
-/// # Errors
-///
-/// Returns `InvalidData` if the message is not one that a rank of this build sends, and otherwise the kernel's
-/// error.
-pub fn registered(fd: BorrowedFd<'_>) -> io::Result<Option<rustix::process::Pid>> {
+/// Does what [`LauncherEnd::registered`] does.
+fn registered(fd: BorrowedFd<'_>) -> io::Result<Option<rustix::process::Pid>> {
     let mut byte = [0_u8; 2];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -187,10 +207,10 @@ mod tests {
     #[test]
     fn the_kernel_names_the_sender() {
         let (ours, theirs) = pair().expect("socket pair");
-        assert!(is_control(ours.as_fd()) && is_control(theirs.as_fd()));
-        assert_eq!(registered(ours.as_fd()).expect("nothing yet"), None);
+        assert!(is_control(ours.0.as_fd()) && is_control(theirs.as_fd()));
+        assert_eq!(ours.registered().expect("nothing yet"), None);
         register(theirs.as_fd()).expect("send");
-        let pid = registered(ours.as_fd()).expect("message");
+        let pid = ours.registered().expect("message");
         assert_eq!(pid, Some(rustix::process::getpid()));
     }
 
@@ -198,7 +218,7 @@ mod tests {
     fn strange_messages_are_refused() {
         let (ours, theirs) = pair().expect("socket pair");
         net::send(&theirs, b"xx", SendFlags::NOSIGNAL).expect("send");
-        assert!(registered(ours.as_fd()).is_err());
+        assert!(ours.registered().is_err());
     }
 
     #[test]
@@ -208,6 +228,31 @@ mod tests {
         drop(ours);
         assert!(is_closed(theirs.as_fd()));
         assert!(register(theirs.as_fd()).is_err());
+    }
+
+    /// The launcher cannot write after it has armed the rank's end, which would kill the rank.
+    #[test]
+    fn the_launcher_cannot_write() {
+        let (ours, theirs) = pair().expect("socket pair");
+        // SAFETY: the child only waits until a signal ends it.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            loop {
+                // SAFETY: `pause` has no arguments.
+                unsafe { libc::pause() };
+            }
+        }
+        assert!(pid > 0, "fork");
+        arm(theirs.as_fd(), pid).expect("armed");
+        let written = net::send(&ours.0, b"x", SendFlags::NOSIGNAL);
+        let mut status = 0;
+        // SAFETY: the process is a child that nobody has reaped, and `status` is a valid place.
+        unsafe {
+            libc::kill(pid, libc::SIGTERM);
+            libc::waitpid(pid, &mut status, 0);
+        }
+        assert_eq!(written, Err(Errno::PIPE));
+        assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGTERM, "{status}");
     }
 
     #[test]

@@ -236,10 +236,12 @@ impl Block {
 
     /// Returns the address of the `bytes` bytes at a place in the ring of `rank`. If these bytes do not lie within the
     /// ring, the address is that of other bytes of the ring. Then the rank is faulty, and its data are arbitrary.
+    ///
+    /// # Panics
+    /// Panics if no place of the ring has so many bytes. Callers ask for at most [`room`](Self::room) bytes.
     #[inline]
     pub(super) fn piece(&self, rank: usize, place: u64, bytes: u64) -> *mut u8 {
-        let last = self.len() - bytes as usize;
-        let at = usize::try_from(place).unwrap_or(0).min(last);
+        let at = within(self.len(), place, bytes);
         match &self.long {
             Long::Made { starts, .. } => starts[rank].wrapping_add(at),
             _ => self.starts[rank].wrapping_add(FIRST_RING + at),
@@ -346,5 +348,35 @@ impl CellMemory for Block {
     #[inline]
     fn fetch(&self, rank: usize, cell: usize) {
         Area::fetch(self.starts[rank].wrapping_add(FIRST_CELL + cell * LINE));
+    }
+}
+
+/// Returns the offset of `bytes` bytes at a place in a ring of `len` bytes; see [`Block::piece`].
+#[inline]
+fn within(len: usize, place: u64, bytes: u64) -> usize {
+    assert!(bytes <= len as u64, "a piece of {bytes} bytes in a ring of {len} bytes");
+    usize::try_from(place).unwrap_or(0).min(len - bytes as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::within;
+
+    /// Whatever place and length are given, the bytes lie within the ring, or there is no address.
+    #[test]
+    fn a_piece_lies_within_the_ring() {
+        for (place, bytes, at) in [
+            (0, 64, Some(0)),
+            (64, 64, Some(64)),
+            (1000, 64, Some(960)),
+            (0, 1024, Some(0)),
+            (9, 1024, Some(0)),
+            (u64::MAX, 1, Some(1023)),
+            (0, 1025, None),
+            (0, u64::MAX, None),
+        ] {
+            let found = std::panic::catch_unwind(|| within(1024, place, bytes)).ok();
+            assert_eq!(found, at, "{place} {bytes}");
+        }
     }
 }

@@ -47,7 +47,7 @@ impl Communicator {
         let known = count(traffic.expected.iter().map(|expected| expected.from), size);
         let length = size_of::<u64>();
         let scratch = |steps: &mut Builder<'_, '_>| -> Result<Scratch<u64>> {
-            Ok(Scratch(steps.scratch(plan, (length * size) as u64)?.cast()))
+            Ok(Scratch(steps.scratch_at_once(plan, (length * size) as u64)?.cast()))
         };
         let (ours, told) = (scratch(steps)?, scratch(steps)?);
         // SAFETY: both blocks of scratch memory have room for a number for each rank, `out` has as many numbers, and no

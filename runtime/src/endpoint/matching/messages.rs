@@ -10,7 +10,7 @@ use super::Unexpected;
 use super::lists::{EXACT, FORMS, Key, Lists, SMALL, SPARSE};
 use crate::message::label::Slot;
 use std::collections::TryReserveError;
-use typepack_engine::reserve::{Grow, room};
+use typepack_engine::reserve::{Grow, SPARE, room, spare};
 
 /// A message.
 #[derive(Debug)]
@@ -48,17 +48,19 @@ impl Default for Messages {
 
 impl Messages {
     /// Makes room for another message. All entries have room in the list of free entries, so that no message that
-    /// leaves allocates.
+    /// leaves allocates. Some entries stay free for the steps that [`insist`](typepack_engine::reserve::insist) runs.
     ///
     /// # Errors
     /// Returns an error if there is not enough memory.
     pub fn make_room(&mut self) -> Result<(), TryReserveError> {
-        if let Some(at) = self.free.last() {
-            return self.lists.make_room(*at);
+        let vacant = self.free.len() + self.entries.capacity() - self.entries.len();
+        if vacant <= SPARE && vacant <= spare() {
+            self.entries.grow(1)?;
         }
-        self.entries.grow(1)?;
-        self.free.grow(self.entries.capacity())?;
-        self.lists.make_room(self.entries.len() as u32)
+        if self.free.capacity() < self.entries.capacity() {
+            self.free.grow(self.entries.capacity() - self.free.len())?;
+        }
+        self.lists.make_room(self.free.last().map_or(self.entries.len() as u32, |at| *at))
     }
 
     /// Adds a message.

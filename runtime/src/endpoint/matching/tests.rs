@@ -2,6 +2,7 @@
 //! calls.
 
 use super::*;
+use typepack_test_support::random::Random;
 
 /// The simple implementation: a list of receives and a list of messages, each from the oldest to the newest.
 #[derive(Default)]
@@ -33,17 +34,8 @@ impl Linear {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) as usize % bound
-    }
-
-    fn pick<T: Copy>(&mut self, values: &[T]) -> T {
-        values[self.below(values.len())]
-    }
+fn pick<T: Copy>(random: &mut Random, values: &[T]) -> T {
+    values[random.below(values.len() as u64) as usize]
 }
 
 const CONTEXTS: [u64; 4] = [0, 1, 1 << 48, u64::MAX];
@@ -74,9 +66,10 @@ fn compare(seed: u64, calls: usize, forms: usize) {
         // Alternate between 400 calls that may add to the queues and 400 calls that may not, so that the
         // queues grow and shrink.
         let growing = call / 400 % 2 == 0;
-        let (context, from) = (random.pick(&CONTEXTS), Slot::new(random.pick(&SOURCES)));
-        let with = random.pick(&TAGS);
-        let form = random.below(forms);
+        let (context, from) =
+            (pick(&mut random, &CONTEXTS), Slot::new(pick(&mut random, &SOURCES)));
+        let with = pick(&mut random, &TAGS);
+        let form = random.below(forms as u64) as usize;
         let source = if form & 1 == 0 { Sender::Slot(from) } else { Sender::Any };
         let tag = if form & 2 == 0 { Tag::Is(with) } else { Tag::Any };
         match random.below(12) {
@@ -130,8 +123,8 @@ fn compare(seed: u64, calls: usize, forms: usize) {
                 let ids: Vec<u64> = linear.posted.iter().map(|posted| posted.3).collect();
                 let id = match ids.is_empty() || random.below(4) == 0 {
                     true if ended.is_empty() => 99,
-                    true => random.pick(&ended),
-                    false => random.pick(&ids),
+                    true => pick(&mut random, &ended),
+                    false => pick(&mut random, &ids),
                 };
                 let expected = linear.cancel(id);
                 assert_eq!(matching.cancel_receive(id), expected);

@@ -104,7 +104,7 @@ impl Parts {
 /// # Errors
 /// Returns `MPI_ERR_NO_MEM`.
 #[inline(always)]
-fn check_memory(kind: Kind) -> Result<()> {
+pub fn check_memory(kind: Kind) -> Result<()> {
     if reserve::is_short() && reserve::refuses() { Err(none_left(kind, 0)) } else { Ok(()) }
 }
 

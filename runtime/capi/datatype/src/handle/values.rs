@@ -5,10 +5,10 @@
 //! objects are in a [`Values`]. The owner of a [`Values`] keeps it behind a lock. An MPI call that handles many of
 //! the objects takes this lock once.
 
-use super::{Kind, PLACE_BITS, Parts, REST, check_memory, none_left};
+use super::{Kind, PLACE_BITS, Parts, REST, none_left};
 use crate::failure::Result;
 use std::collections::{TryReserveError, VecDeque};
-use typepack_engine::reserve::Grow;
+use typepack_engine::reserve::{Grow, insist};
 
 /// A table frees the memory of its values only if this memory has room for more values than this number.
 const SMALL: usize = 1024;
@@ -51,19 +51,25 @@ impl<T> Values<T> {
         }
     }
 
-    /// Finds a handle for a new value.
+    /// Finds a handle for a new value. If it is that of an operation that has been started, the operation cannot be
+    /// taken back. So the handle may take the last of the reserve, and the caller has
+    /// [checked](super::check_memory) that there is memory before the operation started.
     ///
     /// # Errors
     /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use, and `MPI_ERR_NO_MEM` if
     /// there is no memory for another.
     #[inline]
     pub fn vacant(&mut self) -> Result<Vacant<'_, T>> {
-        check_memory(self.kind)?;
+        let place = self.vacant_place().or_else(|_| insist(|| self.vacant_place()))?;
+        Ok(Vacant { table: self, place })
+    }
+
+    #[inline]
+    fn vacant_place(&mut self) -> Result<u32> {
         if self.unused.is_empty() && self.values.len() == self.values.capacity() {
             self.grow_values().map_err(|_| none_left(self.kind, 0))?;
         }
-        let place = self.place()?;
-        Ok(Vacant { table: self, place })
+        self.place()
     }
 
     #[inline]

@@ -16,6 +16,7 @@ use crate::sync::Word;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use typepack_engine::{Elements, wire};
+use typepack_test_support::random::Random;
 
 /// Returns the engines and the fabrics of two ranks in one process.
 fn pair() -> [(MessageEngine, Fabric); 2] {
@@ -42,15 +43,6 @@ fn turn(a: &mut MessageEngine, b: &mut MessageEngine) {
         if !moved && a.is_idle() && b.is_idle() {
             break;
         }
-    }
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
-        (self.0 >> 33) % bound
     }
 }
 

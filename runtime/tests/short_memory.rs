@@ -1,0 +1,151 @@
+//! Calls of the Rust API on a rank that has no memory left, and that has used up the library's reserve
+//! (`ReserveAllocator`): the rank gets an error, the other ranks do not wait for it, and the next calls match.
+
+use crate::job::{ranks, ranks_with};
+use std::hint::black_box;
+use typepack::engine::reserve;
+use typepack::io::{File, Mode};
+use typepack::rma::WindowOf;
+use typepack::{Communicator, ErrorKind, Op, Result, SharedRegion};
+
+/// The rank that has no memory.
+const POOR: usize = 1;
+
+/// All memory that this process could still get, and most of the reserve. When the value is dropped, the memory is
+/// there again.
+struct Eaten {
+    blocks: Vec<Vec<u8>>,
+    reserve: Vec<Box<[u8; 4096]>>,
+}
+
+fn limit(bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `limit` is initialised, and the call only changes a limit of this process.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+}
+
+impl Eaten {
+    /// Leaves this process without memory. If `also_reserve`, calls are refused from now on.
+    fn all(also_reserve: bool) -> Self {
+        let mut eaten =
+            Self { blocks: Vec::with_capacity(1 << 20), reserve: Vec::with_capacity(1 << 12) };
+        // A process may keep what it has mapped, whatever the limit.
+        limit(0);
+        let small = (1..=65).rev().map(|lines| 16 * lines);
+        for bytes in [1 << 20, 1 << 16, 1 << 13, 2048].into_iter().chain(small) {
+            while eaten.blocks.len() < eaten.blocks.capacity() {
+                let mut block = Vec::new();
+                if reserve::fallible(|| block.try_reserve_exact(bytes)).is_err() {
+                    break;
+                }
+                eaten.blocks.push(block);
+            }
+        }
+        assert!(eaten.blocks.len() < eaten.blocks.capacity());
+        // The first block comes from the reserve, and from then on memory is short.
+        while also_reserve && (!reserve::is_short() || !reserve::refuses()) {
+            assert!(eaten.reserve.len() < eaten.reserve.capacity());
+            eaten.reserve.push(black_box(Box::new([1; 4096])));
+        }
+        eaten
+    }
+}
+
+impl Drop for Eaten {
+    fn drop(&mut self) {
+        limit(libc::RLIM_INFINITY);
+    }
+}
+
+/// Makes a call on all ranks, on one of them without memory. That rank must get an error. Returns whether this rank got
+/// one. The ranks then make another call together.
+#[track_caller]
+fn refused<T>(world: &Communicator, also_reserve: bool, call: impl FnOnce() -> Result<T>) -> bool {
+    let eaten = (world.rank() == POOR).then(|| Eaten::all(also_reserve));
+    let result = call();
+    drop(eaten);
+    let result = result.map(drop);
+    if world.rank() == POOR {
+        let error = result.as_ref().expect_err("no memory");
+        assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+    }
+    let mut sum = [1u64];
+    world.all_reduce_in_place(&mut sum, Op::Sum).expect("the next call");
+    assert_eq!(sum, [world.size() as u64]);
+    result.is_err()
+}
+
+/// Makes collective calls in scopes. The ranks that depend on the data of the rank without memory get errors.
+fn scopes(world: &Communicator) {
+    let (ones, mut all) = ([1u64; 4], [0; 4]);
+    // The tables of requests and messages have their first entries from now on.
+    world.barrier().unwrap();
+    assert!(refused(world, true, || world.scope(|scope| scope.ibarrier().map(drop))?));
+    let mut values = [7u64; 4];
+    assert!(refused(world, true, || {
+        world.scope(|scope| scope.ibroadcast(&mut values, POOR).map(drop))?
+    }));
+    assert!(refused(world, true, || {
+        world.scope(|scope| scope.iall_reduce(&ones, &mut all, Op::Sum).map(drop))?
+    }));
+    // A rank that waits for nothing of the other has no error.
+    let failed =
+        refused(world, true, || world.scope(|scope| scope.ibroadcast(&mut values, 0).map(drop))?);
+    assert_eq!(failed, world.rank() == POOR);
+}
+
+#[test]
+fn a_refused_collective_of_a_scope_reaches_the_others() {
+    ranks(2, "a_refused_collective_of_a_scope_reaches_the_others", scopes);
+}
+
+#[test]
+fn a_refused_collective_with_checked_types_reaches_the_others() {
+    let env = [("TYPEPACK_CHECK_TYPES", "1")];
+    ranks_with(2, "a_refused_collective_with_checked_types_reaches_the_others", &env, scopes);
+}
+
+/// The memory that a reduction needs besides the buffers of the program is refused, although the reserve is there.
+#[test]
+fn refused_scratch_memory_reaches_the_others() {
+    const LEN: usize = 1 << 19;
+    let env = [("TYPEPACK_COLL", "all:messages")];
+    ranks_with(2, "refused_scratch_memory_reaches_the_others", &env, |world| {
+        let (ones, mut all) = (vec![1u64; LEN], vec![0; LEN]);
+        for counts in [1, LEN] {
+            let (ones, all) = (&ones[..counts], &mut all[..counts]);
+            world.all_reduce(ones, all, Op::Sum).unwrap();
+        }
+        let compose = typepack::Op::Sum;
+        let (ones, all) = (&ones[..], &mut all[..]);
+        assert!(refused(world, false, || world.scan(ones, all, compose)) || world.rank() != POOR);
+        assert!(refused(world, false, || world.all_reduce_in_place(all, Op::Max)));
+        assert!(refused(world, false, || {
+            world.scope(|scope| scope.iall_reduce_in_place(all, Op::Max).map(drop))?
+        }));
+    });
+}
+
+/// Calls that make an object: either all ranks have it, or the rank without memory has told the others that it has not.
+#[test]
+fn refused_objects_reach_the_others() {
+    ranks(2, "refused_objects_reach_the_others", |world| {
+        let path = std::env::temp_dir().join(format!("typepack-short-{}", std::process::id()));
+        let mut path = path.to_str().expect("text").as_bytes().to_vec();
+        path.resize(200, b' ');
+        world.broadcast(&mut path, 0).unwrap();
+        let path = String::from_utf8(path).expect("text");
+        refused(world, true, || world.dup());
+        refused(world, true, || world.split(Some(1), 0));
+        refused(world, true, || world.idup()?.wait());
+        assert!(refused(world, true, || SharedRegion::allocate(world, 4096)));
+        assert!(refused(world, true, || WindowOf::<u64>::allocate(world, 16)));
+        assert!(refused(world, true, || {
+            File::open(world, path.trim_end(), Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE)
+        }));
+        // With memory, all of them work.
+        world.dup().unwrap();
+        SharedRegion::allocate(world, 4096).unwrap().free().unwrap();
+        WindowOf::<u64>::allocate(world, 16).unwrap().free().unwrap();
+    });
+}
