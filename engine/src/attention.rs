@@ -1,5 +1,6 @@
 //! Why a call of the library has to look before it works. In the common case there is no reason, and each call finds
-//! that out by one load and one branch.
+//! that out by one load and one branch. The reserve of memory sets [`SHORT`]; the other reasons are those of the library
+//! on top of the engine, which stand here so that one load finds all of them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,17 +13,17 @@ pub const THREADS: u32 = 4;
 
 static REASONS: AtomicU32 = AtomicU32::new(CLOSED);
 
-/// Returns whether there is any reason. A caller that finds none also sees everything that came before the last call of
-/// [`clear`].
+/// Returns the reasons, as a sum; 0 if there is none. A caller that finds none also sees everything that came before the
+/// last call of [`clear`].
 #[inline(always)]
-pub fn is_needed() -> bool {
-    REASONS.load(Ordering::Acquire) != 0
+pub fn reasons() -> u32 {
+    REASONS.load(Ordering::Acquire)
 }
 
 /// Returns whether there is this reason.
 #[inline(always)]
 pub fn is_for(reason: u32) -> bool {
-    REASONS.load(Ordering::Acquire) & reason != 0
+    reasons() & reason != 0
 }
 
 /// Adds a reason.

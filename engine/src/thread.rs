@@ -3,9 +3,9 @@
 //! A call that packs a hundred bytes takes ten nanoseconds. Two thread-local variables in a shared
 //! library would take three nanoseconds per call, because each access is a call into the loader. So the
 //! data that such calls need per thread is stored in tables instead. [`key`] identifies the thread,
-//! and [`slot`] gives the index of the thread's entry in a table. There are two such tables: the counters in
-//! `exec/stats.rs`, and the handles that a thread used last in the C interface
-//! (`handle/thread_cache.rs`). Two alternatives were rejected. With the initial-exec model for
+//! and [`slot`] gives the index of the thread's entry in a table. There are three such tables: the counters in
+//! `exec/stats.rs`, the handles that a thread used last in the C interface (`handle/thread_cache.rs`), and the calls of
+//! threads (`endpoint/call.rs` of the runtime). Two alternatives were rejected. With the initial-exec model for
 //! thread-local variables, the loader refuses to load the library if no space is left for its
 //! variables. With TLS descriptors (gnu2), each access is again a call.
 //!

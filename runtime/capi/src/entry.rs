@@ -61,9 +61,10 @@ fn begin<const NEEDS_OPEN: bool, E: Into<Failure>>(
     at: At,
     call: impl FnOnce() -> std::result::Result<(), E>,
 ) -> c_int {
-    match attention::is_needed() {
-        false => typepack::enter_call(name),
-        true => {
+    match attention::reasons() {
+        0 => typepack::enter_call(name),
+        attention::THREADS => typepack::enter_call_of_thread(name),
+        _ => {
             if let Some(code) = look(name, at, NEEDS_OPEN) {
                 return code;
             }

@@ -2,15 +2,15 @@
 //! which the program has given names.
 //!
 //! Every call from C stores its name, because only the exported function knows it: in one place of the process
-//! ([`enter`], two instructions) as long as one thread at a time makes calls, and otherwise in a variable of the thread
-//! ([`enter_of_thread`]). The names are read only when a wait is long (`progress/record.rs`).
+//! ([`enter`], two instructions) as long as one thread at a time makes calls, and otherwise in a table by threads
+//! ([`enter_of_thread`], some ten). The names are read only when a wait is long (`progress/record.rs`).
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ptr::{from_ref, null, null_mut};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::ptr::{from_ref, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use typepack_engine::attention;
+use typepack_engine::thread::{SLOTS, key, slot};
 
 /// The alignment keeps the words of other threads out of the cache line that every call writes.
 #[repr(align(64))]
@@ -18,10 +18,17 @@ struct Current(AtomicPtr<&'static str>);
 
 static CURRENT: Current = Current(AtomicPtr::new(null_mut()));
 
-thread_local! {
-    /// The name of the call that this thread makes, if several threads may make calls at the same time.
-    static OF_THREAD: Cell<*const &'static str> = const { Cell::new(null()) };
+/// The call that a thread makes.
+#[repr(align(64))]
+struct OfThread {
+    key: AtomicUsize,
+    name: AtomicPtr<&'static str>,
 }
+
+/// The calls by threads. If two threads share an entry, one of them may find no name here, or the name of the other's
+/// call if both begin a call at the same moment.
+static OF_THREADS: [OfThread; SLOTS] =
+    [const { OfThread { key: AtomicUsize::new(0), name: AtomicPtr::new(null_mut()) } }; SLOTS];
 
 /// Records that the only thread that makes a call now begins the call `name`.
 #[inline(always)]
@@ -30,17 +37,25 @@ pub fn enter(name: &'static &'static str) {
 }
 
 /// Records that this thread begins the call `name`, and that other threads may make calls at the same time.
+#[inline(never)]
 pub fn enter_of_thread(name: &'static &'static str) {
-    OF_THREAD.set(from_ref(name));
+    let key = key();
+    let entry = &OF_THREADS[slot(key)];
+    entry.name.store(from_ref(name).cast_mut(), Ordering::Relaxed);
+    entry.key.store(key, Ordering::Relaxed);
 }
 
 /// Returns the name of the call that this thread makes. Returns `own`, the name of the method of this library, if
 /// the program is not a C program.
 pub(super) fn name(own: &'static str) -> &'static str {
     let name = match attention::is_for(attention::THREADS) {
-        true => OF_THREAD.get(),
-        false => CURRENT.0.load(Ordering::Relaxed).cast_const(),
+        true => {
+            let (key, entry) = (key(), &OF_THREADS[slot(key())]);
+            if entry.key.load(Ordering::Relaxed) == key { &entry.name } else { return own }
+        }
+        false => &CURRENT.0,
     };
+    let name = name.load(Ordering::Relaxed).cast_const();
     if name.is_null() {
         return own;
     }
