@@ -100,9 +100,14 @@ fn exchange(universe: &Universe) {
         let Some([from, to]) = sides(seed, index) else { continue };
         let memory = Stream::new(seed ^ 1, index).bytes(from.bytes);
         let packed = from.packed(&memory);
-        let mut wanted = vec![KEPT; to.bytes];
-        typemap::unpack(&to.ty, to.count, &packed, &mut wanted, to.origin);
-        local(&from, &memory, &packed, index);
+        // Each rank computes what it needs: rank 0 what must arrive, and rank 1 the data that it packs itself, too.
+        let mut wanted = vec![];
+        if world.rank() == 0 {
+            wanted = vec![KEPT; to.bytes];
+            typemap::unpack(&to.ty, to.count, &packed, &mut wanted, to.origin);
+        } else {
+            local(&from, &memory, &packed, index);
+        }
         let shared = |bytes: &[u8]| -> SharedBuffer<u8> {
             let mut buffer = universe.shared_buffer(bytes.len()).expect("memory");
             buffer.copy_from_slice(bytes);

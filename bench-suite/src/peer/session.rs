@@ -69,6 +69,11 @@ impl Session {
         Ok(session)
     }
 
+    /// From now on, the child counts as hanging if an answer takes longer than `patience`.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
     /// Returns the version that the library reports.
     pub fn version(&self) -> &str {
         &self.version

@@ -136,7 +136,7 @@ fn all_ranks_take_part_or_none() {
     let _alone = alone();
     let library = library();
     let library = library.to_str().expect("UTF-8");
-    let program = compiled(&mpich, "mpicc_abi", "collectives.c", "collectives-some", &[]);
+    let program = compiled(&mpich, "mpicc_abi", "collectives.c", "collectives", &[]);
     let program = program.to_str().expect("UTF-8");
     let all: Variables =
         &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_INTERPOSE", "all")];
@@ -194,7 +194,7 @@ fn ranks_with_all_wait_for_the_others() {
     let _alone = alone();
     let library = library();
     let library = library.to_str().expect("UTF-8");
-    let program = compiled(&mpich, "mpicc_abi", "collectives.c", "collectives-partly", &[]);
+    let program = compiled(&mpich, "mpicc_abi", "collectives.c", "collectives", &[]);
     let words = [program.to_str().expect("UTF-8"), "1", "3"];
     let all: Variables = &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "all")];
     let on: Variables = &[("LD_PRELOAD", library)];
@@ -215,7 +215,7 @@ fn each_rank_says_why_if_a_report_is_wanted() {
     let _alone = alone();
     let library = library();
     let library = library.to_str().expect("UTF-8");
-    let program = compiled(&mpich, "mpicc_abi", "differential.c", "differential-say", &[]);
+    let program = compiled(&mpich, "mpicc_abi", "differential.c", "differential", &[]);
     let words = [program.to_str().expect("UTF-8"), "6", "5"];
     let wrong = [("LD_PRELOAD", library), ("TYPEPACK_JIT", "fast"), ("TYPEPACK_REPORT", "1")];
     let line = "TYPEPACK_JIT: JIT mode: \"fast\" is not one of off, lazy, eager; the job goes on without typepack\n";
@@ -237,7 +237,7 @@ fn faults(mpich: &Path, word: &str, variables: Variables) -> [String; 2] {
     };
     let shared = ["-shared", "-fPIC", more];
     let tool = compiled(mpich, "mpicc_abi", "tool.c", &format!("libtool-{word}.so"), &shared);
-    let program = compiled(mpich, "mpicc_abi", "faults.c", &format!("faults-{word}"), &[]);
+    let program = compiled(mpich, "mpicc_abi", "faults.c", "faults", &[]);
     let mut command = limited(&program);
     command.env("LD_PRELOAD", format!("{} {}", library().display(), tool.display()));
     command.env("TYPEPACK_REPORT", "1").env("TYPEPACK_TUNE", "off");
@@ -295,7 +295,7 @@ fn the_host_copies_to_the_memory_of_devices() {
     let shared = ["-shared", "-fPIC", "-DDEVICE"];
     good(limited(Path::new("cc")).args(shared).arg(&source).arg("-o").arg(&object));
     let tool = compiled(&mpich, "mpicc_abi", "tool.c", "libtool-device.so", &shared);
-    let program = compiled(&mpich, "mpicc_abi", "faults.c", "faults-device", &[]);
+    let program = compiled(&mpich, "mpicc_abi", "faults.c", "faults", &[]);
     let mut command = limited(&program);
     command.env("LD_PRELOAD", format!("{} {}", library().display(), tool.display()));
     command.env("TYPEPACK_REPORT", "1").env("TYPEPACK_INTERPOSE", "all");
@@ -342,7 +342,7 @@ fn calls_pass_through_once_a_device_runtime_is_loaded() {
     std::fs::create_dir_all(&folder).expect("a folder");
     let source = folder.join("empty.c");
     std::fs::write(&source, "typedef int nothing;\n").expect("a file");
-    let program = compiled(&mpich, "mpicc_abi", "faults.c", "faults-devices", &[]);
+    let program = compiled(&mpich, "mpicc_abi", "faults.c", "faults", &[]);
     let shared = ["-shared", "-fPIC"];
     let tool = compiled(&mpich, "mpicc_abi", "tool.c", "libtool-devices.so", &shared);
     let names = ["libamdhip64.so.6", "libcuda.so", "libhsa-runtime64.so.1", "libze_loader.so.1"];
@@ -392,7 +392,7 @@ fn where_the_library_cannot_work_one_line_says_so() {
     std::fs::copy(&library, &copy).expect("a copy");
     let library = library.to_str().expect("UTF-8");
     let both = format!("{library} {}", copy.display());
-    let abi = compiled(&mpich, "mpicc_abi", "differential.c", "differential-abi", &[]);
+    let abi = compiled(&mpich, "mpicc_abi", "differential.c", "differential", &[]);
     let native = compiled(&mpich, "mpicc", "differential.c", "differential-native", &[]);
     let cases: [(&Path, Variables, &str); 6] = [
         (&abi, &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "off")], ""),

@@ -5,7 +5,7 @@
 //! `INTERPOSE_PAIRS=1000` lets the differential test compare as many pairs of types in each of its jobs.
 
 use crate::support::{
-    Variables, alone, compared, compiled, counted, good, library, limited, run, skipped,
+    Variables, alone, compared, compiled, counted, good, library, limited, once, run, skipped,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,13 +53,16 @@ impl Host {
         compiled(&self.folder, "mpicc", source, &name, &flags).to_str().expect("UTF-8").to_owned()
     }
 
-    /// Compiles the shim. Returns its path.
+    /// Compiles the shim, once in this process. Returns its path.
     fn shim(&self) -> String {
         let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("shim-{}", self.name));
-        let mut command = limited(tool());
-        command.args(["shim", "--mpicc"]).arg(self.folder.join("bin/mpicc")).arg("--out").arg(&out);
-        let [out_text, err] = good(command.arg("--library").arg(library()));
-        assert!(out_text.is_empty() && err.contains("is ready"), "{out_text}{err}");
+        once(&out, || {
+            let mut command = limited(tool());
+            command.args(["shim", "--mpicc"]).arg(self.folder.join("bin/mpicc"));
+            let command = command.arg("--out").arg(&out).arg("--library").arg(library());
+            let [out_text, err] = good(command);
+            assert!(out_text.is_empty() && err.contains("is ready"), "{out_text}{err}");
+        });
         out.join("libtypepack_shim.so").to_str().expect("UTF-8").to_owned()
     }
 

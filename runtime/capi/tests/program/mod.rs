@@ -30,8 +30,16 @@ fn cdylib() -> PathBuf {
 pub fn library() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
-        let name = format!("lib-{}", std::process::id());
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        // Earlier processes have left their directories, which another process of this test program may remove, too.
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let process = name.strip_prefix("lib-").and_then(|pid| pid.parse::<u32>().ok());
+            if process.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+        let directory = folder.join(format!("lib-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         for name in ["libmpi_abi.so", "libmpi_abi.so.1"] {
             let link = directory.join(name);

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unused_imports, reason = "not every test uses everything")]
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -97,13 +98,27 @@ pub fn good(command: &mut Command) -> [String; 2] {
     [out, err]
 }
 
-/// Compiles a C program or library of `tests/c` with a compiler of an MPI library in the folder `mpich`. Returns its path.
+/// Calls `make`, which makes the file or folder `target`, unless this process has done so before.
+pub fn once(target: &Path, make: impl FnOnce()) {
+    static DONE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !done.contains(target) {
+        make();
+        done.insert(target.to_owned());
+    }
+}
+
+/// Compiles a C program or library of `tests/c` with a compiler of an MPI library in the folder `mpich`, once in this
+/// process. Returns its path, which ends in `name`. A name stands for one source and its options.
+#[track_caller]
 pub fn compiled(mpich: &Path, compiler: &str, source: &str, name: &str, more: &[&str]) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(source);
-    let mut command = limited(&mpich.join("bin").join(compiler));
-    command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]).args(more);
-    good(command.arg(source).arg("-o").arg(&target).arg("-ldl"));
+    once(&target, || {
+        let mut command = limited(&mpich.join("bin").join(compiler));
+        command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]).args(more);
+        good(command.arg(source).arg("-o").arg(&target).arg("-ldl"));
+    });
     target
 }
 
