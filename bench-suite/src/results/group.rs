@@ -73,14 +73,11 @@ impl Group {
 pub(super) fn groups(record: &Record) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut add = |kind: &str, row: Row, is_interposed: bool| {
-        let class = match row.class.as_str() {
-            "plain" => "blocks and lists",
-            "gapped" => "structs with gaps",
-            "bytes" => "blocks of 1 and 2 bytes",
-            "transpose" => "columns one after the other",
-            "" => "others",
-            class => class,
+        let (class, ranks) = match row.class.rsplit_once("-x") {
+            Some((class, ranks)) => (class, format!(", {ranks} ranks")),
+            None => (row.class.as_str(), String::new()),
         };
+        let class = format!("{}{ranks}", words(class));
         let title = format!("{kind}, {class}");
         match groups.iter_mut().find(|group| group.title == title) {
             Some(group) => group.rows.push(row),
@@ -204,4 +201,36 @@ fn layout(name: &str) -> &str {
     let words: usize =
         name.split('_').take_while(|part| !is_number(part)).map(|p| p.len() + 1).sum();
     if words == 0 { name } else { &name[..(words - 1).min(name.len())] }
+}
+
+/// Returns plain words for a class of rows.
+fn words(class: &str) -> &str {
+    match class {
+        "plain" => "blocks and lists",
+        "gapped" => "structs with gaps",
+        "bytes" | "narrow" => "blocks of 1 and 2 bytes",
+        "doubles" => "blocks of 8 bytes",
+        "transpose" | "columns" => "columns one after the other",
+        "small" => "8 bytes",
+        "collective" => "contiguous",
+        "burst" => "bursts of 32",
+        "derived" => "derived types",
+        "face" => "an x face",
+        "halo" => "halos",
+        "cells" => "halos of structs and of five fields",
+        "user" => "an operation of the program",
+        "sums" => "accumulate",
+        "epochs" => "fences and epochs",
+        "lock" => "locks",
+        "insert" => "insertions into a hash table",
+        "as-good" => "types that the host packs well",
+        "fine" => "pieces of 3 to 13 bytes",
+        "line" => "pieces of 64 bytes",
+        "block" => "pieces of 512 bytes to 8 KiB",
+        "block64K" => "pieces of 64 KiB",
+        "billion" => "a view of 10^9 pieces",
+        "cold" => "not in the page cache",
+        "" => "other rows",
+        class => class,
+    }
 }

@@ -116,6 +116,7 @@ pub fn text(records: &Records, folder: &str) -> String {
     }
     // The record with the most measurements comes first.
     chosen.sort_by_key(|source| std::cmp::Reverse(source.record.tables.len()));
+    page.push_str(&totals(&chosen));
     for source in &chosen {
         page.push_str(&machine(source, folder));
     }
@@ -145,7 +146,7 @@ fn machine(source: &Source, folder: &str) -> String {
     out += &format!(
         "Record [{0}]({folder}/{0}.csv), command `{1}`, {2}, commit {3}; {4}, {5}; load before {6}.\n",
         source.name,
-        source.fact("command"),
+        source.fact("command").trim(),
         source.fact("date"),
         source.fact("commit"),
         source.fact("kernel"),
@@ -154,8 +155,9 @@ fn machine(source: &Source, folder: &str) -> String {
     );
     let groups = groups(&source.record);
     let opponents = opponents(&groups);
+    out.push('\n');
     for (name, title) in &opponents {
-        out += &format!("\n**Against {title}**\n\n{}", sentences(&groups, name));
+        out += &sentences(&groups, name, title);
     }
     let mut columns = vec!["what", ">steady rows"];
     let titles: Vec<String> = opponents.iter().map(|(_, title)| format!(">{title}")).collect();
@@ -182,25 +184,45 @@ fn machine(source: &Source, folder: &str) -> String {
     out
 }
 
-/// Returns up to three lines: where typepack is faster, equally fast, and slower on average than the competitor `name`.
-fn sentences(groups: &[Group], name: &str) -> String {
+/// Returns up to three lines: in which groups typepack is slower than, equally fast as, and faster than the competitor
+/// `name`, on average.
+fn sentences(groups: &[Group], name: &str, title: &str) -> String {
     let mut lists = [const { Vec::new() }; 3];
     for group in groups {
         let Some(cell) = group.against(name) else { continue };
         let place = match cell.mean {
-            mean if mean > 1.0 / TIE => 0,
+            mean if mean > 1.0 / TIE => 2,
             mean if mean >= TIE => 1,
-            _ => 2,
+            _ => 0,
         };
         let slower = match (cell.counts[2], place) {
-            (0, _) | (_, 2) => String::new(),
+            (0, _) | (_, 0) => String::new(),
             (n, _) => format!(", {n} of {} rows slower", cell.counts.iter().sum::<usize>()),
         };
         lists[place].push(format!("{} ({:.2}{slower})", group.title, cell.mean));
     }
-    let words = ["faster", "equally fast", "slower"];
+    let words = ["Slower than", "Equally fast as", "Faster than"];
     let lines = words.iter().zip(&lists).filter(|(_, list)| !list.is_empty());
-    lines.map(|(word, list)| format!("- {word}: {}.\n", list.join("; "))).collect()
+    lines.map(|(word, list)| format!("- {word} **{title}**: {}.\n", list.join("; "))).collect()
+}
+
+/// Returns a table with the numbers of rows in which typepack is faster, equally fast and slower, for each machine and
+/// competitor.
+fn totals(chosen: &[&Source]) -> String {
+    let mut lines = Vec::new();
+    for source in chosen {
+        let groups = groups(&source.record);
+        for (name, title) in opponents(&groups) {
+            let cells: Vec<Cell> = groups.iter().filter_map(|group| group.against(&name)).collect();
+            let mut line = vec![source.fact("cpu").to_owned(), title];
+            line.extend(
+                (0..3).map(|n| cells.iter().map(|c| c.counts[n]).sum::<usize>().to_string()),
+            );
+            lines.push(line);
+        }
+    }
+    let columns = ["machine", "typepack against", ">rows faster", ">equally fast", ">slower"];
+    format!("\n## In short\n\n{}", table(&columns, &lines))
 }
 
 fn cell(cell: Cell) -> String {
@@ -250,10 +272,14 @@ mod tests {
             let found = page.lines().find(|line| line.contains(part));
             found.unwrap_or_else(|| panic!("no line with {part} in:\n{page}"))
         };
+        assert!(page.contains("| some, 2 cores | mine | 1 | 0 | 1 |"), "{page}");
         assert!(line("Record [two](record/two.csv)").contains("2026-01-02, commit abc"), "{page}");
-        assert!(page.contains("**Against hand-written loops**\n\n- faster: packing, "), "{page}");
+        assert!(page.contains("\n- Faster than **hand-written loops**: packing, "), "{page}");
         // The mean of 0.5 and 8 is 2. The third row is unsteady.
-        assert!(line("(2.00, 1 of 2 rows slower)").starts_with("- faster: packing"), "{page}");
+        assert!(
+            line("(2.00, 1 of 2 rows slower)").starts_with("- Faster than **mine**: packing"),
+            "{page}"
+        );
         assert!(
             line("| 2 of 3 |").ends_with("2.00 (2.00) 1 / 0 / 0 | 2.00 (0.50) 1 / 0 / 1 |"),
             "{page}"
@@ -265,7 +291,8 @@ mod tests {
         assert_eq!(records.repeated(), ["some, 2 cores: interpose: one, three"]);
         let page = text(&records, "record");
         assert!(
-            page.contains("- slower: interposer, e (0.50).") && page.contains("three.csv"),
+            page.contains("- Slower than **mine**: interposer, e (0.50).")
+                && page.contains("three.csv"),
             "{page}"
         );
     }
