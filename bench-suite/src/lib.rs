@@ -23,8 +23,8 @@
 //! collectives, one-sided communication and jobs, `files/` accesses to files. `model/` predicts what typepack's
 //! interposer gains in a halo exchange on many ranks. `regret/` and `message/regret/` compare free choices with forced
 //! ones. `commit/` measures what a layout costs apart from packing in one call. `guidelines/` compares descriptions of
-//! the same layout. `record.rs` reads the tables of a dated record; `plot/` draws it, and `results/` writes `RESULTS.md`
-//! from the records. `builds/` compares two builds of typepack.
+//! the same layout. `record.rs` reads the tables of a dated record; `plot/` draws it, and `results/` writes
+//! `RESULTS.md` from the records. `builds/` compares two builds of typepack.
 
 pub mod ablation;
 pub mod buffer;

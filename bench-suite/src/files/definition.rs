@@ -1,7 +1,7 @@
 //! Reads the definitions of the rows and bars of files: `definitions/io.toml`, or a file of the same form.
 //!
-//! `suite.rs` measures the [`Definition`]s, and `../row/bar.rs` compares the results with the [`Bar`]s. Only the C program
-//! (`message/file.c`) checks the words of a pattern, such as `strided 8`.
+//! `suite.rs` measures the [`Definition`]s, and `../row/bar.rs` compares the results with the [`Bar`]s. Only the C
+//! program (`message/file.c`) checks the words of a pattern, such as `strided 8`.
 
 use crate::definition::line_of;
 use crate::row::Row;

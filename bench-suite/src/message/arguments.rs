@@ -96,8 +96,8 @@ pub(crate) struct PeerArguments {
 }
 
 impl PeerArguments {
-    /// Adds the peers that take part to `list`, the builds of typepack. If `hosts` is true, the only peers are the hosts
-    /// of the interposer.
+    /// Adds the peers that take part to `list`, the builds of typepack. If `hosts` is true, the only peers are the
+    /// hosts of the interposer.
     pub(crate) fn add(&self, list: &mut Vec<Library>, hosts: bool) -> Result<(), Fault> {
         let mut peers = Library::peers(&self.peers);
         if hosts {

@@ -131,8 +131,8 @@ pub fn run(
 }
 
 /// Compiles the C program for each of `libraries`. Sets the competitors, peers and other builds of `run`, and adds a
-/// fault for each peer for which the program cannot be compiled. In a run of the interposer, each host takes part behind
-/// it, too, and no job of typepack's own runtime.
+/// fault for each peer for which the program cannot be compiled. In a run of the interposer, each host takes part
+/// behind it, too, and no job of typepack's own runtime.
 pub(crate) fn programs(
     run: &mut Run,
     libraries: Vec<Library>,

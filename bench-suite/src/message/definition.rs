@@ -2,8 +2,8 @@
 //! `definitions/message.toml`, `collective.toml`, `one-sided.toml`, `interpose.toml` and `regret.toml`, or a file of
 //! the same form.
 //!
-//! `suite.rs` measures the [`Definition`]s, and `../row/bar.rs` compares the results with the [`Bar`]s. Only the C program
-//! (`message/layout.c`, `halo.c`, `collective.c`, `window.c`) checks the words of a row, such as
+//! `suite.rs` measures the [`Definition`]s, and `../row/bar.rs` compares the results with the [`Bar`]s. Only the C
+//! program (`message/layout.c`, `halo.c`, `collective.c`, `window.c`) checks the words of a row, such as
 //! `blocks 8 64 100`.
 
 use crate::definition::{Blocks, Element, line_of};

@@ -1,8 +1,8 @@
 //! Turns every table of a record into subjects, so that one picture of bandwidths (`bandwidth.rs`) and one of
 //! ratios (`speedup.rs`) serve packing, messages, collectives, one-sided communication, the interposer and files.
 //!
-//! In the rows of a [`Subject`], the name is that of a group (a layout, or a family of rows of messages), the size is the
-//! one of the picture, and the part is a direction, a kind of memory, or a number of ranks. The panels of a subject
+//! In the rows of a [`Subject`], the name is that of a group (a layout, or a family of rows of messages), the size is
+//! the one of the picture, and the part is a direction, a kind of memory, or a number of ranks. The panels of a subject
 //! say which rows make lines, and its sides say which competitors are compared. The words that describe groups come
 //! from the built-in definitions.
 

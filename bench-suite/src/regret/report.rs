@@ -1,5 +1,5 @@
-//! The table and the CSV of regrets, and their values for `verdict.rs`: one form for kernels, messages, collective calls
-//! and accesses to files.
+//! The table and the CSV of regrets, and their values for `verdict.rs`: one form for kernels, messages, collective
+//! calls and accesses to files.
 
 use super::judge::{Judged, Tried};
 use super::verdict::Value;

@@ -77,8 +77,8 @@ impl Kind {
                  failed."
             }
             Self::Messages | Self::Interpose => {
-                "Microseconds, medians of interleaved rounds: half of there and back, or one exchange of six faces. line: \
-                 one way of a cache line, ns."
+                "Microseconds, medians of interleaved rounds: half of there and back, or one exchange of six faces. \
+                 line: one way of a cache line, ns."
             }
             Self::Collectives => {
                 "Microseconds, medians of interleaved rounds: one call, from the first rank's begin to the last one's \
