@@ -4,9 +4,8 @@
 //! `suite.rs` measures the three settings as the competitors "leaf", "jit" and "typepack". The functions of
 //! this file compare the bandwidths of these competitors.
 
-use crate::competitor::{JIT, TYPEPACK};
-use crate::measure::STEADY;
-use crate::report::size_text;
+use crate::row::report::size_text;
+use crate::row::{INTERPRETER, JIT, LEAF, TYPEPACK, mean};
 use crate::suite::Suite;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
@@ -22,25 +21,20 @@ const RIGHT: f64 = 0.9;
 pub fn table(suite: &Suite) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    let parts = ["leaf", JIT, TYPEPACK];
+    let parts = [LEAF, JIT, TYPEPACK];
     let header = ["pack: leaf", "JIT", "both", "unpack: leaf", "JIT", "both"];
     table.set_header(["layout"].iter().chain(&header));
-    let mut names: Vec<&str> = suite.rows.iter().map(|row| row.row.layout.as_str()).collect();
+    let mut names: Vec<&str> = suite.rows.iter().map(|row| row.name.as_str()).collect();
     names.dedup();
     for name in names {
         let mut cells = vec![name.to_owned()];
         for direction in ["pack", "unpack"] {
             for part in parts {
-                let rows = suite.rows.iter().map(|row| &row.row);
-                let rows = rows.filter(|row| row.layout == name && row.direction == direction);
-                let ratios: Vec<f64> =
-                    rows.filter_map(|row| row.ratio_of(part, "interpreter")).collect();
-                cells.push(if ratios.is_empty() {
-                    String::new()
-                } else {
-                    let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
-                    format!("{:.2}", (sum / ratios.len() as f64).exp())
-                });
+                let rows = suite.rows.iter();
+                let rows = rows.filter(|row| row.name == name && row.part == direction);
+                let ratios = rows.filter_map(|row| row.against(part, &[INTERPRETER]));
+                let value = mean(ratios.map(|ratio| ratio.value));
+                cells.push(value.map_or_else(String::new, |value| format!("{value:.2}")));
             }
         }
         table.add_row(cells);
@@ -58,12 +52,11 @@ pub fn table(suite: &Suite) -> String {
 /// Lists the steady rows in which "leaf" or "jit" is clearly faster than the default policy ([`RIGHT`]).
 fn choices(suite: &Suite) -> String {
     let mut wrong = Vec::new();
-    for row in suite.rows.iter().map(|row| &row.row) {
-        let halves = ["leaf", JIT].into_iter().filter_map(|name| row.figure(name));
-        let better = halves.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s));
+    for row in suite.rows.iter() {
+        let better = row.best(&[LEAF, JIT]);
         if let (Some(own), Some(better)) = (row.figure(TYPEPACK), better) {
-            let ratio = own.gb_per_s / better.gb_per_s;
-            if ratio < RIGHT && own.spread <= STEADY && better.spread <= STEADY {
+            let ratio = better.ns / own.ns;
+            if ratio < RIGHT && own.is_steady() && better.is_steady() {
                 wrong.push((ratio, row, own, better));
             }
         }
@@ -78,12 +71,12 @@ fn choices(suite: &Suite) -> String {
         let _ = writeln!(
             text,
             "  {:<14}{:>9} {:<7}{ratio:>6.2}  {:.2} with {}, {:.2} with {}",
-            row.layout,
+            row.name,
             size_text(row.bytes),
-            row.direction,
-            own.gb_per_s,
+            row.part,
+            row.rate(own),
             own.executor,
-            better.gb_per_s,
+            row.rate(better),
             better.executor
         );
     }

@@ -6,13 +6,14 @@
 //! (`measure.rs`). The Rust side calls the safe functions of the engine with their bounds checks. The C
 //! side calls `MPI_Pack` and `MPI_Unpack` with all their checks.
 
-use crate::competitor::{TYPEPACK, typed};
+use crate::competitor::typed;
 use crate::definition::LayoutDefinition;
 use crate::layout::Layout;
-use crate::measure::{Row, STEADY, measure};
+use crate::measure::measure;
 use crate::peer::{C, Face};
 use crate::prepare::Bench;
-use crate::report::size_text;
+use crate::row::report::size_text;
+use crate::row::{Row, TYPEPACK};
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ pub fn rows(
 /// steady. Returns `None` if the row lacks one of the two figures.
 fn over(row: &Row) -> Option<(f64, bool)> {
     let (rust, c) = (row.figure(TYPEPACK)?, row.figure(C)?);
-    Some((c.ns - rust.ns, rust.spread <= STEADY && c.spread <= STEADY))
+    Some((c.ns - rust.ns, rust.is_steady() && c.is_steady()))
 }
 
 /// Returns the rows as a human-readable table, followed by the verdict.
@@ -76,9 +77,9 @@ pub fn table(rows: &[Row]) -> String {
             steady.push(more);
         }
         table.add_row([
-            row.layout.clone(),
+            row.name.clone(),
             size_text(row.bytes),
-            row.direction.to_owned(),
+            row.part.clone(),
             format!("{:.1}", ns(TYPEPACK)),
             format!("{:.1}", ns(C)),
             format!("{more:.1}"),
@@ -108,18 +109,11 @@ pub fn table(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{C, TYPEPACK, table};
-    use crate::measure::{Figure, Row};
+    use crate::row::{Figure, Row};
 
     fn row(rust: f64, c: f64, spread: f64) -> Row {
-        let figure = |name: &str, ns, spread| Figure {
-            competitor: name.to_owned(),
-            executor: String::new(),
-            ns,
-            gb_per_s: 1.0,
-            spread,
-        };
-        let figures = vec![figure(TYPEPACK, rust, 1.0), figure(C, c, spread)];
-        Row { layout: "d1s2".to_owned(), bytes: 128, size: 128, direction: "pack", figures }
+        let figures = vec![Figure::new(TYPEPACK, rust, 1.0), Figure::new(C, c, spread)];
+        Row { figures, ..Row::default() }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::command::peers::PeersArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::regret::RegretCommand;
 use crate::command::results::ResultsArguments;
-use crate::command::{Failure, failed, measured, print_out, progress, usage};
+use crate::command::{Failure, failed, fault, measured, print_out, progress};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -23,9 +23,10 @@ use std::time::Instant;
 use typepack_bench::calibrate;
 use typepack_bench::files;
 use typepack_bench::message;
-use typepack_bench::message::report::Subject;
+use typepack_bench::message::arguments::Fault;
 use typepack_bench::model;
 use typepack_bench::pin;
+use typepack_bench::row::kind::Kind;
 use typepack_engine::contiguous;
 
 /// Measures how fast typepack moves data that is not contiguous.
@@ -81,8 +82,8 @@ enum Command {
     /// communication, the interposer and files have the same two kinds: bandwidth against size, and ratios to
     /// the best peer and to others. A further picture shows the number of uses after which a compilation is repaid.
     Plot(PlotArguments),
-    /// Write bench-suite/RESULTS.md from all records. The page shows every bar and every row, machine by
-    /// machine.
+    /// Write bench-suite/RESULTS.md from the records. The page says, machine by machine, when typepack is faster,
+    /// equally fast or slower than each competitor.
     Results(ResultsArguments),
     /// Check performance guidelines on random types: compare descriptions of one layout with each other
     /// and with hand loops, and print the violations.
@@ -103,10 +104,10 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Pack(arguments) => command::pack::pack(&arguments),
         Command::Peers(arguments) => command::peers::peers(&arguments),
-        Command::Pingpong(arguments) => messages(Subject::Messages, &arguments),
-        Command::Collectives(arguments) => messages(Subject::Collectives, &arguments),
-        Command::OneSided(arguments) => messages(Subject::OneSided, &arguments),
-        Command::Interpose(arguments) => messages(Subject::Interpose, &arguments),
+        Command::Pingpong(arguments) => messages(Kind::Messages, &arguments),
+        Command::Collectives(arguments) => messages(Kind::Collectives, &arguments),
+        Command::OneSided(arguments) => messages(Kind::OneSided, &arguments),
+        Command::Interpose(arguments) => messages(Kind::Interpose, &arguments),
         Command::Model(arguments) => finish(model::command::run(&arguments, progress)),
         Command::Io(arguments) => io(&arguments),
         Command::Regret(command) => command::regret::run(&command),
@@ -154,11 +155,8 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn messages(
-    subject: Subject,
-    arguments: &message::command::MessageArguments,
-) -> Result<(), Failure> {
-    finish(message::command::run(subject, arguments, progress, measured))
+fn messages(kind: Kind, arguments: &message::command::MessageArguments) -> Result<(), Failure> {
+    finish(message::command::run(kind, arguments, progress, measured))
 }
 
 fn io(arguments: &files::command::FileArguments) -> Result<(), Failure> {
@@ -166,13 +164,9 @@ fn io(arguments: &files::command::FileArguments) -> Result<(), Failure> {
 }
 
 /// Prints the text of a finished run, or returns its error.
-fn finish(result: Result<String, message::command::Fault>) -> Result<(), Failure> {
-    use message::command::Fault;
+fn finish(result: Result<String, Fault>) -> Result<(), Failure> {
     progress(0, 0);
-    print_out(&result.map_err(|fault| match fault {
-        Fault::Usage(line) => usage(line),
-        Fault::Failed(line) => failed(line),
-    })?)
+    print_out(&result.map_err(fault)?)
 }
 
 fn calibrate() -> Result<(), Failure> {

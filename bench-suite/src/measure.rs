@@ -1,19 +1,16 @@
 //! Times the competitors of one [`Bench`] in interleaved rounds.
 //!
-//! `prepare.rs` has already verified the competitors; `report.rs` prints the [`Row`]s. In every round each
+//! `prepare.rs` has already verified the competitors; `row/` has the [`Row`]s. In every round each
 //! competitor takes its turn (A B C D A B C D …), so that a slow phase of the machine slows all of them
 //! down. A turn is one call that warms up the caches, and then a few samples. A sample is a batch of calls
 //! that takes long enough for the clock. The value of a turn is the median of its samples, and a figure is
 //! the median of the turns. The spread of a figure is the ratio of its slowest turn to its fastest one.
 
 use crate::prepare::Bench;
-use serde::Serialize;
+use crate::row::{Figure, Row, median};
 use std::time::Instant;
 use typepack_engine::kernel::Direction;
 
-/// If the spread of a figure is greater than this, the figure is unsteady. A ratio with an unsteady figure
-/// neither passes nor misses a bar.
-pub const STEADY: f64 = 1.25;
 /// The number of packed bytes that are moved before a measurement, except that at least 2 and at most 65536
 /// calls are made. When this many bytes have been moved, the engine has compiled kernels for most of the
 /// layouts for which compilation pays: by then, even a kernel that saves only 5 ps per byte would have
@@ -27,21 +24,6 @@ const SAMPLES: usize = 9;
 /// samples, but at least three.
 const TURN_NS: f64 = 20_000_000.0;
 
-/// The result of one competitor in one row.
-#[derive(Clone, Debug, Serialize)]
-pub struct Figure {
-    /// The name of the competitor.
-    pub competitor: String,
-    /// The name of the kernel or loop that has moved the bytes. Empty for a [`Guest`].
-    pub executor: String,
-    /// The duration of one call in nanoseconds: the median over the rounds.
-    pub ns: f64,
-    /// The bandwidth: packed bytes per call divided by the duration, in 10^9 bytes per second.
-    pub gb_per_s: f64,
-    /// The time of the slowest round divided by the time of the fastest round.
-    pub spread: f64,
-}
-
 /// A competitor in another process. That process times the calls. A guest takes turns with the
 /// competitors of a [`Bench`].
 pub trait Guest {
@@ -54,39 +36,6 @@ pub trait Guest {
     ///
     /// Returns a one-line message if the guest fails. The guest then has no figure in this row.
     fn turn(&mut self, direction: Direction) -> Result<f64, String>;
-}
-
-/// A row: the figures of all competitors for one layout at one size in one direction.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// The name of the layout.
-    pub layout: String,
-    /// Number of packed bytes per call.
-    pub bytes: u64,
-    /// The requested size in packed bytes.
-    pub size: u64,
-    /// `pack` or `unpack`.
-    pub direction: &'static str,
-    /// One figure per competitor, in the order of the turns.
-    pub figures: Vec<Figure>,
-}
-
-impl Row {
-    /// Returns the figure of the competitor `name`.
-    pub fn figure(&self, name: &str) -> Option<&Figure> {
-        self.figures.iter().find(|f| f.competitor == name)
-    }
-
-    /// Returns the bandwidth of the competitor `one` divided by the bandwidth of the competitor `other`, or
-    /// `None` if the row lacks one of the two figures.
-    pub fn ratio_of(&self, one: &str, other: &str) -> Option<f64> {
-        Some(self.figure(one)?.gb_per_s / self.figure(other)?.gb_per_s)
-    }
-
-    /// Returns true if every figure is steady.
-    pub fn is_steady(&self) -> bool {
-        self.figures.iter().all(|f| f.spread <= STEADY)
-    }
 }
 
 /// Returns the name that a direction has in rows and arguments.
@@ -130,16 +79,9 @@ pub fn measure_with(
             }
         }
     }
-    let payload = bench.layout.payload;
     let figure = |competitor: &str, executor: String, turns: &mut [f64]| {
         let ns = median(turns);
-        Figure {
-            competitor: competitor.to_owned(),
-            executor,
-            ns,
-            gb_per_s: payload as f64 / ns,
-            spread: turns[turns.len() - 1] / turns[0],
-        }
+        Figure { executor, ..Figure::new(competitor, ns, turns[turns.len() - 1] / turns[0]) }
     };
     let own = bench.competitors.iter().zip(&mut turns);
     let mut figures: Vec<Figure> = own
@@ -152,8 +94,16 @@ pub fn measure_with(
             Err(line) => faults.push(line),
         }
     }
-    let layout = bench.layout.name.clone();
-    (Row { layout, bytes: payload, size, direction: direction_name(direction), figures }, faults)
+    let row = Row {
+        name: bench.layout.name.clone(),
+        part: direction_name(direction).to_owned(),
+        class: bench.layout.class.name(),
+        size: Some(size),
+        bytes: bench.layout.payload,
+        figures,
+        ..Row::default()
+    };
+    (row, faults)
 }
 
 /// Makes `calls` calls. Returns the nanoseconds per call.
@@ -197,26 +147,4 @@ pub(crate) fn turn(
     let mut list: Vec<f64> =
         (0..samples).map(|_| sample(bench, competitor, direction, calls)).collect();
     median(&mut list)
-}
-
-/// Sorts `values`, which must not be empty, and returns their median.
-pub(crate) fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len().is_multiple_of(2) {
-        (values[middle - 1] + values[middle]) / 2.0
-    } else {
-        values[middle]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::median;
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
-    }
 }

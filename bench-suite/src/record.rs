@@ -1,21 +1,17 @@
 //! Reads a dated record: a CSV file that `scripts/bench` has written.
 //!
-//! The tables of a record come from `suite_report.rs`, `message/report.rs`, `files/report.rs`,
+//! Most tables of a record come from `row/report.rs`, the others from `summary.rs`, `message/report.rs`,
 //! `guidelines/report.rs` and `commit/row.rs`. `plot/` draws a record, and `results/` writes `RESULTS.md`
 //! from all records. A record has comment lines about the machine and then tables. A comment line
 //! `# typepack-bench NAME` names the table that follows; if the first table has no such line, it is the
 //! table of `peers`. The code finds columns by their names, so that it can also read older records, which have
 //! fewer columns.
 
-use crate::competitor::OWN;
-
 /// The name of the table of `typepack-bench peers`. The first table has this name if no comment line names
 /// it.
 pub const PEERS: &str = "peers";
 /// The text with which a comment line begins if it names a table.
 const TITLE: &str = "# typepack-bench ";
-/// The suffix of the names of all columns that hold bandwidths.
-const SPEED: &str = "_gb_per_s";
 
 /// A record.
 #[derive(Clone, Debug, Default)]
@@ -102,21 +98,6 @@ impl Table {
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> + Clone {
         self.rows.iter().map(|fields| Line { header: &self.header, fields })
     }
-
-    /// Returns true if the table has a column with this name.
-    pub fn has(&self, column: &str) -> bool {
-        self.header.iter().any(|name| name == column)
-    }
-
-    /// Returns the names of all competitors that have a column of bandwidths, in the order of the columns.
-    pub fn competitors(&self) -> Vec<&str> {
-        self.header.iter().filter_map(|column| column.strip_suffix(SPEED)).collect()
-    }
-
-    /// Returns the names of the peers, in the order of their columns.
-    pub fn peers(&self) -> Vec<&str> {
-        self.competitors().into_iter().filter(|name| !OWN.contains(name)).collect()
-    }
 }
 
 impl<'a> Line<'a> {
@@ -129,18 +110,6 @@ impl<'a> Line<'a> {
     /// Returns the number in `column`; `None` if the field is not a positive number.
     pub fn number(&self, column: &str) -> Option<f64> {
         self.text(column).parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0)
-    }
-
-    /// Returns the bandwidth of a competitor in 10^9 bytes per second, or `None` if this row has none.
-    pub fn speed(&self, competitor: &str) -> Option<f64> {
-        self.number(&format!("{competitor}{SPEED}"))
-    }
-
-    /// Returns the one of `competitors` with the greatest bandwidth in this row, or `None` if none of them
-    /// has a bandwidth.
-    pub fn fastest<'n>(&self, competitors: &[&'n str]) -> Option<&'n str> {
-        let with = competitors.iter().filter_map(|name| Some((*name, self.speed(name)?)));
-        with.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
     }
 }
 
@@ -172,9 +141,6 @@ mod tests {
         assert_eq!(record.machine, ["cpu: some"]);
         assert_eq!((record.fact("cpu"), record.fact("date")), (Some("some"), None));
         let peers = record.table(PEERS).expect("the first table");
-        assert_eq!(peers.peers(), ["mine"]);
-        assert_eq!(peers.competitors(), ["typepack", "mine"]);
-        assert!(peers.has("executor") && !peers.has("class"));
         assert_eq!(peers.lines().next().expect("a row").text("executor"), "x, y");
         assert_eq!(record.table("commit").expect("a table").lines().count(), 1);
     }

@@ -1,10 +1,8 @@
-//! Turns the rows of `typepack-bench pack` into a table, into CSV, and into JSON.
-//!
-//! `measure.rs` produces the rows; `bars.rs` compares them with the bars. The table and the CSV have fixed columns, so
-//! that the command prints each row as soon as it is measured. GB is 10^9 bytes; KiB and MiB are powers of two.
+//! The table of `typepack-bench pack`. It has fixed columns, so that the command prints each row as soon as it is
+//! measured; the tables of other commands are in `row/report.rs`.
 
-use crate::competitor::{HAND, INTERPRETER, JIT, LEAF, MEMCPY, TYPEPACK};
-use crate::measure::{Row, STEADY};
+use crate::row::report::size_text;
+use crate::row::{HAND, INTERPRETER, JIT, LEAF, MEMCPY, Row, STEADY, TYPEPACK};
 use std::fmt::Write;
 
 /// The mark of an unsteady row in the table.
@@ -15,15 +13,6 @@ const SPEEDS: [&str; 6] = [MEMCPY, HAND, TYPEPACK, LEAF, JIT, INTERPRETER];
 /// The columns of ratios, and the competitors with which typepack is compared.
 const RATIOS: [(&str, &str); 3] =
     [("/hand", HAND), ("/memcpy", MEMCPY), ("/interpreter", INTERPRETER)];
-
-/// Formats a size in a human-readable form such as `16 KiB`. `bytes` is the size in bytes.
-pub fn size_text(bytes: u64) -> String {
-    match bytes {
-        b if b >= 1 << 20 && b.is_multiple_of(1 << 20) => format!("{} MiB", b >> 20),
-        b if b >= 1 << 10 && b.is_multiple_of(1 << 10) => format!("{} KiB", b >> 10),
-        b => format!("{b} B"),
-    }
-}
 
 /// The human-readable table of [`Row`]s. The widths of the columns do not depend on the rows.
 #[derive(Clone, Copy, Debug)]
@@ -62,15 +51,16 @@ impl Table {
     pub fn row(self, row: &Row) -> String {
         let number = |value: Option<f64>| value.map_or_else(String::new, |v| format!("{v:.2}"));
         let speeds = SPEEDS.into_iter().map(|name| {
-            let speed = row.figure(name).map(|figure| figure.gb_per_s);
+            let speed = row.figure(name).map(|figure| row.rate(figure));
             (width(name), number(speed))
         });
-        let ratios = RATIOS
-            .into_iter()
-            .map(|(title, name)| (width(title), number(row.ratio_of(TYPEPACK, name))));
+        let ratios = RATIOS.into_iter().map(|(title, name)| {
+            let ratio = row.against(TYPEPACK, &[name]);
+            (width(title), number(ratio.map(|ratio| ratio.value)))
+        });
         let mark = [(1, if row.is_steady() { "" } else { UNSTEADY }.to_owned())];
-        let size = size_text(row.size);
-        let line = self.line([&row.layout, &size, row.direction], speeds.chain(ratios).chain(mark));
+        let size = size_text(row.size.unwrap_or(row.bytes));
+        let line = self.line([&row.name, &size, &row.part], speeds.chain(ratios).chain(mark));
         let ran = row.figure(TYPEPACK).map_or("", |figure| figure.executor.as_str());
         format!("{line} {ran}\n")
     }
@@ -95,68 +85,23 @@ fn width(title: &str) -> usize {
     title.len().max(7)
 }
 
-/// The first line of the CSV.
-pub const CSV_HEADER: &str =
-    "layout,size,bytes,direction,competitor,executor,ns,gb_per_s,spread,typepack_ratio,steady\n";
-
-/// Returns a row as CSV: one line for each competitor. `typepack_ratio` is the bandwidth of typepack divided by that of
-/// the competitor.
-pub fn csv(row: &Row) -> String {
-    let mut text = String::new();
-    for figure in &row.figures {
-        // The name of a kernel may contain commas, but no quotes, so quotes around it suffice.
-        let _ = writeln!(
-            text,
-            "{},{},{},{},{},\"{}\",{:.1},{:.4},{:.3},{:.4},{}",
-            row.layout,
-            row.size,
-            row.bytes,
-            row.direction,
-            figure.competitor,
-            figure.executor,
-            figure.ns,
-            figure.gb_per_s,
-            figure.spread,
-            row.ratio_of(TYPEPACK, &figure.competitor).unwrap_or(f64::NAN),
-            row.is_steady(),
-        );
-    }
-    text
-}
-
-/// Returns the rows as a JSON array.
-///
-/// # Errors
-///
-/// Returns an error if the rows cannot be written as JSON.
-pub fn json(rows: &[Row]) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(rows).map(|text| text + "\n")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Table, csv, size_text};
-    use crate::measure::{Figure, Row};
+    use super::Table;
+    use crate::row::{Figure, Row};
 
     #[test]
     fn every_row_has_the_columns_of_the_header() {
-        let figure = |name: &str, gb_per_s, spread| Figure {
-            competitor: name.to_owned(),
-            executor: "loop, long".to_owned(),
-            ns: 1.0,
-            gb_per_s,
-            spread,
-        };
         let row = Row {
-            layout: "d1s8".to_owned(),
+            name: "d1s8".to_owned(),
+            part: "unpack".to_owned(),
             bytes: 1 << 20,
-            size: 1 << 20,
-            direction: "unpack",
             figures: vec![
-                figure("memcpy", 123.456, 1.0),
-                figure("hand", 4.0, 1.5),
-                figure("typepack", 8.0, 1.0),
+                Figure::new("memcpy", 1e4, 1.0),
+                Figure::new("hand", 2e5, 1.5),
+                Figure::new("typepack", 1e5, 1.0),
             ],
+            ..Row::default()
         };
         let (table, line) = (Table::new(4), Table::new(4).row(&row));
         let bars =
@@ -173,12 +118,5 @@ mod tests {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         assert_eq!((cells[place("/hand")], cells[place("jit")]), ("2.00", ""), "{line}");
         assert!(table.footer(std::slice::from_ref(&row)).contains("~ marks the 1 of 1 rows"));
-        assert_eq!(csv(&row).lines().count(), 3);
-    }
-
-    #[test]
-    fn sizes_for_people() {
-        let texts = [1000, 1024, 16384, 262_144, 4 << 20, 3 << 19].map(size_text);
-        assert_eq!(texts, ["1000 B", "1 KiB", "16 KiB", "256 KiB", "4 MiB", "1536 KiB"]);
     }
 }

@@ -6,9 +6,10 @@
 //! which a program would pass them: lists of 64-bit numbers for the constructors of the engine, and lists
 //! of `int` for the constructors of a peer.
 
-use crate::competitor::{Competitor, TYPEPACK};
+use crate::competitor::Competitor;
 use crate::layout::{Layout, Numbers};
 use crate::recipe::{Part, Recipe, Step};
+use crate::row::TYPEPACK;
 use std::sync::Arc;
 use typepack_engine::kernel::Direction;
 use typepack_engine::{Combiner, Datatype, Settings};

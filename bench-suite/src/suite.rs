@@ -1,17 +1,18 @@
 //! Runs `typepack-bench peers`: measures every layout at every size. All competitors and peers take turns.
 //!
 //! `layout.rs` makes the layouts, `prepare.rs` verifies the answers, and `peer/` measures the peers.
-//! `summary.rs` compares the rows with the bars; `ablation.rs` and `suite_report.rs` print them. If a
+//! `summary.rs` compares the rows with the bars and prints them; `ablation.rs` compares the kinds of kernels. If a
 //! competitor fails, the run adds a line to [`Suite::faults`] and continues without the competitor.
 
+use crate::competitor;
 use crate::competitor::hand::Hands;
-use crate::competitor::{self, HAND, HAND_C, TYPEPACK};
-use crate::definition::{Class, Definitions};
+use crate::definition::Definitions;
 use crate::layout::Layout;
-use crate::measure::{Figure, Guest, Row, STEADY, measure_with};
+use crate::measure::{Guest, measure_with};
 use crate::peer::Session;
 use crate::prepare::Bench;
 use crate::regret::{self, Regret};
+use crate::row::{Row, TYPEPACK};
 use crate::storm::{self, Storm};
 use crate::touched::touched;
 use serde::Serialize;
@@ -33,54 +34,10 @@ pub struct Effort {
     pub isa: Option<Isa>,
 }
 
-/// The row of one layout at one size in one direction, with the data that the bars need.
-#[derive(Clone, Debug, Serialize)]
-pub struct SuiteRow {
-    /// The row with its figures.
-    #[serde(flatten)]
-    pub row: Row,
-    /// The class of the layout.
-    pub class: Class,
-    /// Total size, in bytes, of the cache lines of memory that a call touches, plus the number of packed
-    /// bytes.
-    pub touched: u64,
-}
-
-impl SuiteRow {
-    /// Returns the figure of the fastest of `peers`, or `None` if none of them has a figure.
-    pub fn best_peer(&self, peers: &[String]) -> Option<&Figure> {
-        let figures = self.row.figures.iter().filter(|f| peers.contains(&f.competitor));
-        figures.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s))
-    }
-
-    /// Returns typepack's bandwidth divided by the bandwidth of the fastest of `peers`, and whether both
-    /// figures are steady. Returns `None` if one of the two figures is missing.
-    pub fn against_peer(&self, peers: &[String]) -> Option<(f64, bool)> {
-        self.against(self.best_peer(peers)?)
-    }
-
-    /// Returns the figure of the fastest hand loop, or `None` if no hand loop has a figure.
-    pub fn best_hand(&self) -> Option<&Figure> {
-        let figures = [HAND, HAND_C].into_iter().filter_map(|name| self.row.figure(name));
-        figures.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s))
-    }
-
-    /// Returns typepack's bandwidth divided by the bandwidth of the fastest hand loop, and whether both
-    /// figures are steady. Returns `None` if one of the two figures is missing.
-    pub fn against_hand(&self) -> Option<(f64, bool)> {
-        self.against(self.best_hand()?)
-    }
-
-    fn against(&self, other: &Figure) -> Option<(f64, bool)> {
-        let own = self.row.figure(TYPEPACK)?;
-        let steady = own.spread <= STEADY && other.spread <= STEADY;
-        Some((own.gb_per_s / other.gb_per_s, steady))
-    }
-
-    /// Returns true if the ratios to the best peer and to the best hand loop are steady.
-    pub fn is_steady(&self, peers: &[String]) -> bool {
-        [self.against_peer(peers), self.against_hand()].into_iter().flatten().all(|(_, s)| s)
-    }
+/// Returns true if the ratios of typepack to the best peer and to the best hand loop are steady.
+pub fn is_steady(row: &Row, peers: &[String]) -> bool {
+    let ratios = [row.against(TYPEPACK, peers), row.against_hand(TYPEPACK)];
+    ratios.iter().flatten().all(|ratio| ratio.steady)
 }
 
 /// The results of a run.
@@ -93,7 +50,7 @@ pub struct Suite {
     /// One line for each build of the hand loops: how it was built, or why it is missing.
     pub hands: Vec<String>,
     /// The rows.
-    pub rows: Vec<SuiteRow>,
+    pub rows: Vec<Row>,
     /// The rows of the storm. A call makes one type and uses it [`storm::USES`] times.
     pub storm: Vec<Row>,
     /// The rows of the regret: how much more time a program takes with the compilation policy than with the
@@ -143,7 +100,6 @@ pub fn run(
                 continue;
             }
         };
-        let class = layout.class;
         let (memory, packed) = match Bench::buffers(&layout) {
             Ok(buffers) => buffers,
             Err(line) => {
@@ -161,15 +117,15 @@ pub fn run(
             }
         }
         for &direction in directions {
-            let mut best: Option<SuiteRow> = None;
+            let mut best: Option<Row> = None;
             for _ in 0..=effort.repeats {
                 let (row, faults) =
                     measure_with(&mut bench, &mut guests, size, direction, effort.rounds);
                 suite.faults.extend(faults.iter().map(|line| format!("{place}: {line}")));
-                let row = SuiteRow { row, class, touched };
-                let steady = row.is_steady(&suite.peers) || !faults.is_empty();
+                let row = Row { touched, ..row };
+                let steady = is_steady(&row, &suite.peers) || !faults.is_empty();
                 best = Some(match best {
-                    Some(best) if !steady && restless(&best) <= restless(&row) => best,
+                    Some(best) if !steady && best.spread() <= row.spread() => best,
                     _ => row,
                 });
                 if steady {
@@ -226,9 +182,4 @@ pub fn regret(suite: &mut Suite, effort: &Effort) {
             Err(line) => suite.faults.push(format!("regret of {name}: {line}")),
         }
     }
-}
-
-/// Returns the greatest spread among the figures of a row.
-fn restless(row: &SuiteRow) -> f64 {
-    row.row.figures.iter().map(|f| f.spread).fold(1.0, f64::max)
 }

@@ -1,182 +1,75 @@
-//! Compares the rows of one run with the bars for packing and unpacking.
+//! The summary of `typepack-bench peers`: the bars for packing and unpacking, the storm and the regret.
 //!
-//! `suite.rs` produces the rows. The bars of this file are the project's bars for packing and unpacking in
-//! a single thread; `commit/` has the bars for the other costs of a type, such as creation and fused
-//! copies. Only steady rows decide whether a bar passes. The text also states the number of unsteady rows
-//! and the value of all rows.
+//! `suite.rs` produces the rows, and `row/bar.rs` compares them with the bars of `definitions/reference.toml`: the
+//! project's bars for packing and unpacking in a single thread. `commit/` has the bars for the other costs of a
+//! type, such as creation and fused copies.
 
-use crate::competitor::{HAND, TYPEPACK};
-use crate::definition::Class;
-use crate::measure::{Row, STEADY};
-use crate::report::size_text;
+use crate::definition::Definitions;
+use crate::regret;
+use crate::row::bar::{self, Bar, word};
+use crate::row::kind::Kind;
+use crate::row::report::{csv as rows_csv, size_text, table as rows_table};
+use crate::row::{FAR_TIE, IN_CACHE, Row, STEADY, Sides, TIE, TYPEPACK};
 use crate::storm::USES;
-use crate::suite::{Suite, SuiteRow};
+use crate::suite::{Suite, is_steady};
 use std::fmt::Write;
 
-/// A ratio to the best peer that is below 1 counts as a tie if it is at least this value.
-pub const TIE: f64 = 0.97;
-/// Takes the place of [`TIE`] for rows that touch more than [`IN_CACHE`] bytes.
-pub const FAR_TIE: f64 = 1.0 / 1.5;
-/// A row that touches at most this many bytes (`touched` in [`SuiteRow`]) counts as "in cache".
-pub const IN_CACHE: u64 = 8 << 20;
-/// The largest number of rows that the text lists for a missed bar. If the bar is for the least ratio, the
-/// text lists all rows that fall short.
-const LISTED: usize = 12;
+/// The name that the table of the storm has in records. The nanoseconds in this table are the time for one
+/// type with all its uses.
+pub const STORM: &str = "storm";
 
-/// How the values of a bar's rows are combined into one value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// The geometric mean of the ratios; the bar is a lower limit.
-    Mean,
-    /// The least ratio; the bar is a lower limit.
-    Least,
-    /// The median of the nanoseconds; the bar is an upper limit.
-    Nanoseconds,
+/// Returns typepack and its peers in the run.
+fn sides(suite: &Suite) -> Sides<'_> {
+    Sides { own: TYPEPACK, peers: &suite.peers }
 }
 
-/// The value of a row for a bar, and whether the row is steady. `None` if the bar does not apply to the
-/// row.
-pub(crate) type Judged = Option<(f64, bool)>;
-
-/// One bar: a limit that the project requires, and the rows to which it applies.
-pub(crate) struct Bar {
-    pub(crate) text: &'static str,
-    pub(crate) least: f64,
-    pub(crate) goal: f64,
-    pub(crate) value: Value,
-    /// Returns the value of a row for this bar: a ratio or a time. The second argument holds the names of
-    /// the peers.
-    pub(crate) of: fn(&SuiteRow, &[String]) -> Judged,
+/// Returns the rows as a human-readable table.
+pub fn table(suite: &Suite) -> String {
+    let own = crate::row::OWN.into_iter().chain(suite.peers.iter().map(String::as_str));
+    let table =
+        rows_table(&suite.rows, &own.collect::<Vec<_>>(), sides(suite), Kind::Packing.unit());
+    format!(
+        "{table}{} Ratios are typepack's. ~: rounds differ by more than {STEADY}x.\n",
+        Kind::Packing.meaning()
+    )
 }
 
-/// The verdict on one bar, and the values that the rows of a run reach.
-#[derive(Clone, Debug)]
-pub struct Verdict<'a> {
-    /// A human-readable description of the bar.
-    pub text: &'static str,
-    /// How the values of the rows are combined into one value.
-    pub value: Value,
-    /// The limit that the project requires.
-    pub bar: f64,
-    /// The limit that the project would like to reach.
-    pub goal: f64,
-    /// The combined value of the steady rows; `None` if there are no steady rows.
-    pub steady: Option<f64>,
-    /// The combined value of all rows to which the bar applies; `None` if there are none.
-    pub all: Option<f64>,
-    /// The number of steady rows to which the bar applies, and the number of all rows to which it applies.
-    pub rows: [usize; 2],
-    /// True if the combined value of the steady rows meets the bar; `None` if there are no steady rows.
-    pub passes: Option<bool>,
-    /// The steady rows whose own values miss the bar, worst first, each with its value.
-    pub short: Vec<(&'a SuiteRow, f64)>,
-}
-
-const KIB: u64 = 1 << 10;
-
-fn peer_if(row: &SuiteRow, peers: &[String], holds: bool) -> Option<(f64, bool)> {
-    if holds { row.against_peer(peers) } else { None }
-}
-
-/// Returns how many nanoseconds longer a call of typepack takes than the hand loop. The row counts as
-/// steady if both figures are steady. Returns `None` for calls of more than 128 bytes, or if a figure is
-/// missing.
-fn fixed_cost(row: &SuiteRow) -> Option<(f64, bool)> {
-    let (own, hand) = (row.row.figure(TYPEPACK)?, row.best_hand()?);
-    let steady = own.spread <= STEADY && hand.spread <= STEADY;
-    (row.row.bytes <= 128).then_some((own.ns - hand.ns, steady))
-}
-
-const BARS: [Bar; 9] = [
-    Bar {
-        text: "up to 2 KiB: mean against the best peer",
-        least: 2.5,
-        goal: 3.2,
-        value: Value::Mean,
-        of: |row, peers| peer_if(row, peers, row.row.bytes <= 2 * KIB),
-    },
-    Bar {
-        text: "32 KiB to 2 MiB: mean against the best peer",
-        least: 1.5,
-        goal: 1.8,
-        value: Value::Mean,
-        of: |row, peers| peer_if(row, peers, (32 * KIB..=2048 * KIB).contains(&row.row.bytes)),
-    },
-    Bar {
-        text: "gapped structs in cache: mean against the best peer",
-        least: 15.0,
-        goal: 30.0,
-        value: Value::Mean,
-        of: |row, peers| peer_if(row, peers, row.class == Class::Gapped && row.touched <= IN_CACHE),
-    },
-    Bar {
-        text: "1- and 2-byte blocks: mean against the best peer",
-        least: 5.0,
-        goal: 8.0,
-        value: Value::Mean,
-        of: |row, peers| peer_if(row, peers, row.class == Class::Bytes),
-    },
-    Bar {
-        text: "transposes: mean against the best peer",
-        least: 4.0,
-        goal: 6.0,
-        value: Value::Mean,
-        of: |row, peers| peer_if(row, peers, row.class == Class::Transpose),
-    },
-    Bar {
-        text: "16 KiB to 2 MiB: mean against the hand loop",
-        least: 1.2,
-        goal: 1.35,
-        value: Value::Mean,
-        of: |row, _| {
-            let holds = (16 * KIB..=2048 * KIB).contains(&row.row.bytes);
-            if holds { row.against_hand() } else { None }
-        },
-    },
-    Bar {
-        text: "up to 8 MiB touched: worst row against the best peer",
-        least: 0.95,
-        goal: 1.0,
-        value: Value::Least,
-        of: |row, peers| peer_if(row, peers, row.touched <= IN_CACHE),
-    },
-    Bar {
-        text: "from 16 KiB, in cache: worst row against the hand loop",
-        least: 0.9,
-        goal: 1.0,
-        value: Value::Least,
-        of: |row, _| {
-            let holds = row.row.bytes >= 16 * KIB && row.touched <= IN_CACHE;
-            if holds { row.against_hand() } else { None }
-        },
-    },
-    Bar {
-        text: "up to 128 B: median ns of a call beyond the hand loop",
-        least: 10.0,
-        goal: 5.0,
-        value: Value::Nanoseconds,
-        of: |row, _| fixed_cost(row),
-    },
-];
-
-impl Value {
-    fn of(self, values: &[f64]) -> Option<f64> {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let least = *sorted.first()?;
-        Some(match self {
-            Self::Mean => (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp(),
-            Self::Least => least,
-            Self::Nanoseconds => sorted[sorted.len() / 2],
-        })
+/// Returns the rows as CSV. If the run has measured the storm or the regret, their tables follow. Before each of these
+/// tables is a comment line with its name (`record.rs`).
+pub fn csv(suite: &Suite) -> String {
+    let mut text = rows_csv(&suite.rows);
+    if !suite.storm.is_empty() {
+        let _ = write!(text, "# typepack-bench {STORM}\n{}", rows_csv(&suite.storm));
     }
+    if !suite.regret.is_empty() {
+        let header = "layout,bytes,uses,never_ns,at_once_ns,policy_ns,steady";
+        let _ = writeln!(text, "# typepack-bench {}\n{header}", regret::NAME);
+    }
+    for row in &suite.regret {
+        let [never, at_once, policy] = row.ns;
+        let _ = writeln!(
+            text,
+            "{},{},{},{never:.1},{at_once:.1},{policy:.1},{}",
+            row.layout, row.bytes, row.uses, row.steady
+        );
+    }
+    text
+}
 
-    fn passes(self, value: f64, bar: f64) -> bool {
-        match self {
-            Self::Mean | Self::Least => value >= bar,
-            Self::Nanoseconds => value <= bar,
+/// Returns a header line and one line per row and competitor, in the columns of DDTBench's output:
+/// `testname` (the layout), `method` (the competitor), `bytes`, `id` (the direction), and `time` (the
+/// median, in microseconds).
+pub fn ddtbench(suite: &Suite) -> String {
+    let mut text =
+        format!("{:<30}{:<24}{:>12} {:<8}{:>16}\n", "testname", "method", "bytes", "id", "time");
+    for row in &suite.rows {
+        for figure in &row.figures {
+            let (who, us) = (&figure.competitor, figure.ns / 1000.0);
+            let (name, bytes, id) = (&row.name, row.bytes, &row.part);
+            let _ = writeln!(text, "{name:<30}{who:<24}{bytes:>12} {id:<8}{us:>16.3}");
         }
     }
+    text
 }
 
 /// Returns the human-readable summary: the bars with their verdicts, the versions of the peers, the builds
@@ -185,24 +78,34 @@ impl Value {
 pub fn text(suite: &Suite) -> String {
     let mut out = String::from("Bars for packing and unpacking (steady rows decide)\n\n");
     let mut lists = String::new();
-    write_verdicts(suite, &BARS, &mut out, &mut lists);
+    verdicts(suite, &Definitions::reference().bars, &mut out, &mut lists);
     far(suite, &mut lists);
-    let unsteady = suite.rows.iter().filter(|row| !row.is_steady(&suite.peers)).count();
+    let unsteady = suite.rows.iter().filter(|row| !is_steady(row, &suite.peers)).count();
     let _ = writeln!(
         out,
         "\n{unsteady} of {} rows have rounds that differ by more than {STEADY}x.",
         suite.rows.len()
     );
-    for (name, version) in suite.peers.iter().zip(&suite.versions) {
-        let _ = writeln!(out, "peer {name}: {version}");
-    }
-    suite.hands.iter().for_each(|line| out.push_str(&format!("loops of {line}\n")));
+    ends(suite, &mut out);
     if suite.peers.is_empty() {
         out.push_str("No peers took part: `scripts/bench peers` fetches them.\n");
     }
     storm(suite, &mut out);
     regret(suite, &mut out);
-    out.push_str(&lists);
+    out + &lists + &faults(suite)
+}
+
+/// Adds the versions of the peers and the builds of the hand loops to `out`.
+pub(crate) fn ends(suite: &Suite, out: &mut String) {
+    for (name, version) in suite.peers.iter().zip(&suite.versions) {
+        let _ = writeln!(out, "peer {name}: {version}");
+    }
+    suite.hands.iter().for_each(|line| out.push_str(&format!("loops of {line}\n")));
+}
+
+/// Returns the faults, and the layouts that were left out.
+pub(crate) fn faults(suite: &Suite) -> String {
+    let mut out = String::new();
     for (title, lines) in [("Faults", &suite.faults), ("Left out", &suite.skipped)] {
         if !lines.is_empty() {
             let _ = writeln!(out, "\n{title}");
@@ -212,89 +115,22 @@ pub fn text(suite: &Suite) -> String {
     out
 }
 
-/// Compares the rows of `suite` with every bar.
-pub fn verdicts(suite: &Suite) -> Vec<Verdict<'_>> {
-    BARS.iter().map(|bar| verdict(suite, bar)).collect()
-}
-
 /// Compares the rows of `suite` with `bars`. Adds one line per bar to `out`. For each bar that is missed, adds
 /// to `lists` the rows that fall short of it.
-pub(crate) fn write_verdicts(suite: &Suite, bars: &[Bar], out: &mut String, lists: &mut String) {
-    let _ = writeln!(
-        out,
-        "{:<6}{:<56}{:>9}{:>8}{:>8}{:>8}{:>10}{:>10}",
-        "", "bar", "measured", "bar", "goal", "rows", "unsteady", "with them"
-    );
-    for bar in bars {
-        write_verdict(&verdict(suite, bar), &suite.peers, out, lists);
-    }
+pub(crate) fn verdicts(suite: &Suite, bars: &[Bar], out: &mut String, lists: &mut String) {
+    out.push_str(&bar::heading());
+    bar::lines(&suite.rows, sides(suite), ("", bars), |row| figures(row, suite), [out, lists]);
 }
 
-fn verdict<'a>(suite: &'a Suite, bar: &Bar) -> Verdict<'a> {
-    let rows: Vec<(&SuiteRow, f64, bool)> = suite
-        .rows
-        .iter()
-        .filter_map(|row| (bar.of)(row, &suite.peers).map(|(value, steady)| (row, value, steady)))
-        .collect();
-    let all: Vec<f64> = rows.iter().map(|(_, value, _)| *value).collect();
-    let deciding: Vec<f64> = rows.iter().filter(|r| r.2).map(|(_, value, _)| *value).collect();
-    let measured = bar.value.of(&deciding);
-    let falls_short = |r: &&(&SuiteRow, f64, bool)| r.2 && !bar.value.passes(r.1, bar.least);
-    let mut short: Vec<(&SuiteRow, f64)> =
-        rows.iter().filter(falls_short).map(|(row, value, _)| (*row, *value)).collect();
-    match bar.value {
-        Value::Nanoseconds => short.sort_by(|a, b| b.1.total_cmp(&a.1)),
-        Value::Mean | Value::Least => short.sort_by(|a, b| a.1.total_cmp(&b.1)),
-    }
-    Verdict {
-        text: bar.text,
-        value: bar.value,
-        bar: bar.least,
-        goal: bar.goal,
-        steady: measured,
-        all: bar.value.of(&all),
-        rows: [deciding.len(), all.len()],
-        passes: measured.map(|value| bar.value.passes(value, bar.least)),
-        short,
-    }
-}
-
-/// Adds the line of a bar to `out`. If the bar is missed, adds the rows that fall short of it to `lists`.
-fn write_verdict(verdict: &Verdict<'_>, peers: &[String], out: &mut String, lists: &mut String) {
-    let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
-    let word = match verdict.passes {
-        Some(true) => "pass",
-        Some(false) => "MISS",
-        None => "-",
-    };
-    let [steady, all] = verdict.rows;
-    let _ = writeln!(
-        out,
-        "{word:<6}{:<56}{:>9}{:>8.2}{:>8.2}{:>8}{:>10}{:>10}",
-        verdict.text,
-        shown(verdict.steady),
-        verdict.bar,
-        verdict.goal,
-        steady,
-        all - steady,
-        shown(verdict.all),
-    );
-    if verdict.passes != Some(false) {
-        return;
-    }
-    let short = &verdict.short;
-    let most = if verdict.value == Value::Least { short.len() } else { LISTED };
-    let _ = writeln!(lists, "\n{}: {}", verdict.text, fall_short(short.len()));
-    for (row, value) in short.iter().take(most) {
-        line(row, *value, peers, lists);
-    }
-    if short.len() > most {
-        let _ = writeln!(lists, "  and {} more", short.len() - most);
-    }
-}
-
-fn fall_short(rows: usize) -> String {
-    if rows == 1 { "1 row falls short".to_owned() } else { format!("{rows} rows fall short") }
+/// Returns the bandwidths of the competitors that explain a miss.
+fn figures(row: &Row, suite: &Suite) -> String {
+    let hand = row.best(&["hand", "hand-c"]).into_iter();
+    let best = hand.chain(row.best(&suite.peers)).map(|figure| figure.competitor.as_str());
+    let speed = |name: &str| Some(format!("{name} {:.2}", row.rate(row.figure(name)?)));
+    let all: Vec<String> =
+        [TYPEPACK, "leaf", "jit"].into_iter().chain(best).filter_map(speed).collect();
+    let ran = row.figure(TYPEPACK).map_or("", |figure| figure.executor.as_str());
+    format!("{} GB/s; ran {ran}", all.join(", "))
 }
 
 /// Adds the rows of the storm to `out`. The bar: in each row, typepack must be at least as fast as every
@@ -308,30 +144,20 @@ fn storm(suite: &Suite, out: &mut String) {
         "\nA new type every {USES} uses, all included: us per use (bar: no slower than any peer)"
     );
     for row in &suite.storm {
-        let Some((ratio, steady)) = storm_ratio(row, &suite.peers) else { continue };
+        let ratio = row.against(TYPEPACK, &suite.peers);
         let word = match ratio {
-            _ if !steady => "~",
-            Some(ratio) if ratio < TIE => "MISS",
-            Some(_) => "pass",
             None => "-",
+            Some(ratio) if !ratio.steady => "~",
+            Some(ratio) if ratio.value < TIE => "MISS",
+            Some(_) => "pass",
         };
-        let _ = write!(out, "{word:<6}{:<16}", row.layout);
+        let _ = write!(out, "{word:<6}{:<16}", row.name);
         for figure in &row.figures {
             let us = figure.ns / (1000.0 * USES as f64);
             let _ = write!(out, "{} {us:.3}  ", figure.competitor);
         }
-        let _ = writeln!(out, "ratio {:.2}", ratio.unwrap_or(f64::NAN));
+        let _ = writeln!(out, "ratio {:.2}", ratio.map_or(f64::NAN, |ratio| ratio.value));
     }
-}
-
-/// Returns the best peer's time divided by typepack's time in a row of the storm, and whether both figures
-/// are steady. The ratio is `None` if there is no peer. Returns `None` if typepack has no figure.
-pub fn storm_ratio(row: &Row, peers: &[String]) -> Option<(Option<f64>, bool)> {
-    let own = row.figure(TYPEPACK)?;
-    let others = row.figures.iter().filter(|f| peers.contains(&f.competitor));
-    let best = others.min_by(|a, b| a.ns.total_cmp(&b.ns));
-    let steady = own.spread <= STEADY && best.is_none_or(|best| best.spread <= STEADY);
-    Some((best.map(|best| best.ns / own.ns), steady))
 }
 
 /// The bar of the regret: the greatest allowed ratio of the time with the default policy to the time with
@@ -346,12 +172,8 @@ fn regret(suite: &Suite, out: &mut String) {
         return;
     }
     missed.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
-    let word = match (steady.is_empty(), missed.is_empty()) {
-        // If no row is steady, there is no verdict.
-        (true, _) => "-",
-        (false, true) => "pass",
-        (false, false) => "MISS",
-    };
+    // If no row is steady, there is no verdict.
+    let word = word((!steady.is_empty()).then_some(missed.is_empty()));
     let _ = writeln!(
         out,
         "\n{word:<6}policy regret, 1 to 1000 uses: {} of {} steady rows above {REGRET}, {} unsteady; us in \
@@ -376,74 +198,39 @@ fn regret(suite: &Suite, out: &mut String) {
 /// Adds to `lists` the steady rows that touch more than [`IN_CACHE`] bytes and lose to the best peer by
 /// more than a tie ([`FAR_TIE`]).
 fn far(suite: &Suite, lists: &mut String) {
-    let rows = suite.rows.iter().filter(|row| row.touched > IN_CACHE);
-    let lost: Vec<_> = rows
-        .filter_map(|row| {
-            row.against_peer(&suite.peers).map(|(ratio, steady)| (row, ratio, steady))
-        })
-        .filter(|(_, ratio, steady)| *steady && *ratio < FAR_TIE)
+    let lost: Vec<(&Row, f64)> = suite
+        .rows
+        .iter()
+        .filter(|row| row.touched > IN_CACHE)
+        .filter_map(|row| Some((row, row.against(TYPEPACK, &suite.peers)?)))
+        .filter(|(_, ratio)| ratio.steady && ratio.value < FAR_TIE)
+        .map(|(row, ratio)| (row, ratio.value))
         .collect();
     if !lost.is_empty() {
-        let _ = writeln!(lists, "\nrows touching more than 8 MiB that lose by more than 1.5x");
-        lost.iter().for_each(|(row, ratio, _)| line(row, *ratio, &suite.peers, lists));
+        lists.push_str("\nrows touching more than 8 MiB that lose by more than 1.5x\n");
     }
-}
-
-fn line(row: &SuiteRow, value: f64, peers: &[String], out: &mut String) {
-    let best = row.best_peer(peers).map_or("", |figure| figure.competitor.as_str());
-    let hand = row.best_hand().map_or(HAND, |figure| figure.competitor.as_str());
-    let speed = |name: &str| {
-        row.row.figure(name).map_or_else(|| "-".to_owned(), |f| format!("{:.2}", f.gb_per_s))
-    };
-    let _ = writeln!(
-        out,
-        "  {:<14}{:>9} {:<7}{value:>7.2}  typepack {}, leaf {}, jit {}, {hand} {}, {best} {} GB/s; ran {}",
-        row.row.layout,
-        size_text(row.row.bytes),
-        row.row.direction,
-        speed(TYPEPACK),
-        speed("leaf"),
-        speed("jit"),
-        speed(hand),
-        speed(best),
-        row.row.figure(TYPEPACK).map_or("", |f| f.executor.as_str()),
-    );
-}
-
-/// Returns the word for a ratio to the best peer: `win`, `tie` or `loss`.
-pub fn word(row: &SuiteRow, ratio: f64) -> &'static str {
-    let tie = if row.touched > IN_CACHE { FAR_TIE } else { TIE };
-    match ratio {
-        r if r < tie => "loss",
-        r if r <= 1.0 / tie => "tie",
-        _ => "win",
+    for (row, ratio) in lost {
+        let _ = writeln!(lists, "  {:<30}{ratio:>8.2}  {}", row.title(), figures(row, suite));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{text, word};
-    use crate::definition::Class;
-    use crate::measure::{Figure, Row};
+    use super::text;
     use crate::regret::Regret;
-    use crate::suite::{Suite, SuiteRow};
+    use crate::row::{Figure, Row};
+    use crate::suite::Suite;
 
-    fn row(bytes: u64, typepack: f64, peer: f64, spread: f64) -> SuiteRow {
-        let figure = |name: &str, gb_per_s: f64, spread| Figure {
-            competitor: name.to_owned(),
-            executor: String::new(),
-            ns: bytes as f64 / gb_per_s,
-            gb_per_s,
-            spread,
-        };
+    fn row(bytes: u64, typepack: f64, peer: f64, spread: f64) -> Row {
+        let time = |rate: f64| bytes as f64 / rate;
         let figures = vec![
-            figure("typepack", typepack, spread),
-            figure("hand", 1.0, 1.0),
-            figure("slow", 0.1, 9.0),
-            figure("other", peer, 1.0),
+            Figure::new("typepack", time(typepack), spread),
+            Figure::new("hand", time(1.0), 1.0),
+            Figure::new("slow", time(0.1), 9.0),
+            Figure::new("other", time(peer), 1.0),
         ];
-        let row = Row { layout: "d1s2".to_owned(), bytes, size: bytes, direction: "pack", figures };
-        SuiteRow { row, class: Class::Plain, touched: 3 * bytes }
+        let (name, part) = ("d1s2".to_owned(), "pack".to_owned());
+        Row { name, part, bytes, touched: 3 * bytes, figures, ..Row::default() }
     }
 
     #[test]
@@ -464,15 +251,12 @@ mod tests {
         let small = line("up to 2 KiB", &all);
         assert!(small.starts_with("pass") && small.contains("6.00"), "{small}");
         assert!(line("32 KiB to 2 MiB: mean", &all).starts_with('-'), "{all}");
-        assert!(!all.contains("fall short"), "{all}");
+        assert!(!all.contains("falls short"), "{all}");
         suite.rows.push(row(32 << 10, 0.5, 1.0, 1.0));
         let all = text(&suite);
         assert!(line("worst row against the best", &all).starts_with("MISS"), "{all}");
-        assert!(
-            all.contains("up to 8 MiB touched: worst row against the best peer: 1 row falls short")
-        );
-        assert_eq!(word(&suite.rows[3], 0.5), "loss");
-        assert_eq!(word(&suite.rows[3], 0.98), "tie");
+        let list = "up to 8 MiB touched: worst row against the best peer: 1 row falls short\n  d1s2 32 KiB pack";
+        assert!(all.contains(list), "{all}");
     }
 
     #[test]

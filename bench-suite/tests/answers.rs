@@ -48,7 +48,7 @@ fn a_row_has_a_figure_for_everyone() {
     let layout = Layout::new(&definitions.layouts[0], 1024).expect("a layout");
     let mut bench = Bench::new(layout, &generators()).expect("right answers");
     let row = measure(&mut bench, 1024, Direction::Unpack, 1);
-    assert_eq!((row.bytes, row.direction, row.figures.len()), (1024, "unpack", 6));
-    assert!(row.figures.iter().all(|f| f.gb_per_s > 0.0));
-    assert_eq!(row.ratio_of("jit", "jit"), Some(1.0));
+    assert_eq!((row.bytes, row.part.as_str(), row.figures.len()), (1024, "unpack", 6));
+    assert!(row.figures.iter().all(|f| f.ns > 0.0));
+    assert_eq!(row.against("jit", &["jit"]).map(|ratio| ratio.value), Some(1.0));
 }

@@ -2,11 +2,12 @@
 //! every competitor gives the same bytes as the oracle (the engine's naive walk over the typemap).
 
 use std::path::Path;
+use typepack_bench::competitor;
 use typepack_bench::competitor::hand::Hands;
-use typepack_bench::competitor::{self, HAND};
 use typepack_bench::definition::Definitions;
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::prepare::Bench;
+use typepack_bench::row::HAND;
 use typepack_engine::iov::Iov;
 
 /// A test skips layouts with more packed bytes than `PAYLOAD` or more bytes of memory than `MEMORY`,

@@ -62,7 +62,7 @@ fn faults_are_one_line_naming_the_argument() {
         (&["messages", "--only", "contig-9B"], "--only contig-9B: no such row"),
         (
             &["messages", "--prefix", "/nonexistent"],
-            "--prefix /nonexistent: /nonexistent: bin/mpiexec is missing",
+            "--prefix /nonexistent: bin/mpiexec is missing",
         ),
         (&["messages", "--rounds", "1"], "--rounds"),
         (&["messages", "--memory", "disk"], "disk"),

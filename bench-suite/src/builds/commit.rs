@@ -7,7 +7,7 @@
 
 use super::{Compared, RUNS};
 use crate::commit::{Limit, PARTS, Row};
-use crate::measure::{STEADY, median};
+use crate::row::{STEADY, median};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};

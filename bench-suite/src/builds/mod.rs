@@ -12,7 +12,7 @@
 pub mod commit;
 pub mod pack;
 
-use crate::measure::median;
+use crate::row::{Ratio, Row, mean, median};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -30,12 +30,22 @@ pub struct Compared {
     pub name: String,
     /// The class of the row. The report states the mean ratio of each class.
     pub class: String,
-    /// For each run: the ratio, and true if both figures of the ratio are steady (`measure::STEADY`). There
+    /// For each run: the ratio, and true if both figures of the ratio are steady (`row::STEADY`). There
     /// is at least one run.
     pub runs: Vec<(f64, bool)>,
 }
 
 impl Compared {
+    /// Returns `row` as the first run of a comparison. `ratio` is that of the two builds.
+    pub fn of(row: &Row, ratio: Ratio) -> Self {
+        let class = if row.class.is_empty() { "others" } else { &row.class };
+        Self {
+            name: format!("{} {}", row.name, row.part),
+            class: format!("{class}, {}", row.part),
+            runs: vec![(ratio.value, ratio.steady)],
+        }
+    }
+
     /// Returns true if the ratio of the first run is below [`SLOWER`].
     pub fn is_slower(&self) -> bool {
         self.runs[0].0 < SLOWER
@@ -55,12 +65,6 @@ impl Compared {
     pub fn is_agreed(&self) -> bool {
         self.runs.len() == RUNS && self.runs.iter().all(|(ratio, _)| *ratio < SLOWER)
     }
-}
-
-/// Returns the geometric mean of `values`, or `None` if there are no values.
-pub fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value.ln(), count + 1));
-    (count > 0).then(|| (sum / f64::from(count)).exp())
 }
 
 /// Returns the report as text. Each class has one line: whether its mean reaches [`BAR`]; the mean and the

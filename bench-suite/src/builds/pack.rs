@@ -7,7 +7,7 @@
 use super::{Compared, RUNS};
 use crate::definition::LayoutDefinition;
 use crate::layout::Layout;
-use crate::measure::{Guest, STEADY, measure_with};
+use crate::measure::{Guest, measure_with};
 use crate::peer::{Peer, Session};
 use crate::prepare::Bench;
 use crate::storm;
@@ -40,7 +40,7 @@ impl Work<'_> {
 
     fn class(&self) -> String {
         match self {
-            Self::Layout(_, size) => format!("{} packed", crate::report::size_text(*size)),
+            Self::Layout(_, size) => format!("{} packed", crate::row::report::size_text(*size)),
             Self::Storm(_) => "a new type every ten uses".to_owned(),
         }
     }
@@ -48,7 +48,7 @@ impl Work<'_> {
     fn name(&self) -> String {
         match self {
             Self::Layout(definition, size) => {
-                format!("{} {}", definition.name, crate::report::size_text(*size))
+                format!("{} {}", definition.name, crate::row::report::size_text(*size))
             }
             Self::Storm(index) => format!("storm of {}", storm::LAYOUTS[*index].0),
         }
@@ -142,7 +142,7 @@ fn measure(
     let size = bench.layout.payload;
     let (row, faults) = measure_with(&mut bench, &mut [new, base], size, direction, rounds);
     match &row.figures[..] {
-        [new, base] => Ok((base.ns / new.ns, new.spread <= STEADY && base.spread <= STEADY)),
+        [new, base] => Ok((base.ns / new.ns, new.is_steady() && base.is_steady())),
         _ => Err(faults.join("; ")),
     }
 }

@@ -17,6 +17,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES, legend};
 use typepack_bench::load::Load;
+use typepack_bench::message::arguments::Fault;
 use typepack_engine::kernel::Direction;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -58,6 +59,13 @@ pub(super) fn usage(line: String) -> Failure {
 
 pub(super) fn failed(line: String) -> Failure {
     Failure { line, code: 1 }
+}
+
+pub(super) fn fault(fault: Fault) -> Failure {
+    match fault {
+        Fault::Usage(line) => usage(line),
+        Fault::Failed(line) => failed(line),
+    }
 }
 
 pub(super) fn parse_size(text: &str) -> Result<u64, String> {

@@ -6,17 +6,18 @@ use super::{
     parse_size, peers, print_out, progress, usage,
 };
 use std::path::{Path, PathBuf};
-use typepack_bench::bars::{self, Verdict};
 use typepack_bench::builds::{self, pack::Work};
 use typepack_bench::competitor::generators;
 use typepack_bench::competitor::hand::Hands;
 use typepack_bench::definition::{Definitions, LayoutDefinition};
 use typepack_bench::layout::{Layout, sizes_of};
-use typepack_bench::measure::{Row, measure};
+use typepack_bench::measure::measure;
 use typepack_bench::peer::{Face, Peer};
 use typepack_bench::prepare::Bench;
+use typepack_bench::row::report::{csv, json, size_text};
+use typepack_bench::row::{JIT, Row, Sides};
 use typepack_bench::suite::Effort;
-use typepack_bench::{face, levels, pin, report, storm, suite, suite_report};
+use typepack_bench::{face, levels, pin, report, storm, suite, summary};
 use typepack_engine::{Isa, ParseIsaError};
 
 #[derive(clap::Args)]
@@ -117,13 +118,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     let load = load(1);
     let longest = layouts.iter().map(|layout| layout.name.chars().count()).max().unwrap_or(0);
     let table = report::Table::new(longest);
-    match arguments.format {
-        Format::Table => {
-            list(&layouts)?;
-            print_out(&format!("\n{}", table.header()))?;
-        }
-        Format::Csv => print_out(report::CSV_HEADER)?,
-        Format::Json => {}
+    if arguments.format == Format::Table {
+        list(&layouts)?;
+        print_out(&format!("\n{}", table.header()))?;
     }
     let jits = generators();
     let (total, mut rows) = (work.len() * directions.len(), Vec::new());
@@ -133,19 +130,19 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
             progress(rows.len() + 1, total);
             let row = measure(&mut bench, size, direction, rounds);
             progress(0, 0);
-            match arguments.format {
-                Format::Table => print_out(&table.row(&row))?,
-                Format::Csv => print_out(&report::csv(&row))?,
-                Format::Json => {}
+            if arguments.format == Format::Table {
+                print_out(&table.row(&row))?;
             }
             rows.push(row);
         }
     }
     match arguments.format {
         Format::Table => print_out(&format!("{}{load}\n", table.footer(&rows)))?,
-        Format::Csv => eprintln!("{load}"),
-        Format::Json => {
-            print_out(&report::json(&rows).map_err(|e| failed(e.to_string()))?)?;
+        Format::Csv | Format::Json => {
+            print_out(&match arguments.format {
+                Format::Csv => csv(&rows),
+                _ => json(&rows).map_err(|e| failed(e.to_string()))?,
+            })?;
             eprintln!("{load}");
         }
     }
@@ -189,19 +186,19 @@ fn judge(
         suite.faults.splice(0..0, faults.drain(..));
         judged.push((isa, suite));
     }
-    let mut summary = format!("{load}\n");
+    let mut text = format!("{load}\n");
     for (isa, suite) in &judged {
-        summary += &levels::text(*isa, suite);
+        text += &levels::text(*isa, suite);
         print_out(&match arguments.format {
-            Format::Table => format!("# {isa}\n{}\n", suite_report::table(suite)),
-            Format::Csv => format!("# {isa}\n{}", suite_report::csv(suite)),
-            Format::Json => suite_report::json(suite).map_err(|e| failed(e.to_string()))?,
+            Format::Table => format!("# {isa}\n{}\n", summary::table(suite)),
+            Format::Csv => format!("# {isa}\n{}", summary::csv(suite)),
+            Format::Json => json(suite).map_err(|e| failed(e.to_string()))?,
         })?;
     }
     match arguments.format {
-        Format::Table => print_out(&summary),
+        Format::Table => print_out(&text),
         Format::Csv | Format::Json => {
-            eprint!("{summary}");
+            eprint!("{text}");
             Ok(())
         }
     }
@@ -263,17 +260,30 @@ fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
 }
 
 fn check(definitions: &Definitions, rows: &[Row], strict: bool) -> Result<(), Failure> {
-    let verdicts = bars::verdicts(&definitions.bars, rows);
-    for verdict in &verdicts {
-        eprintln!("{verdict}");
+    let [mut misses, mut unsteady, mut verdicts] = [0; 3];
+    for bar in &definitions.bars {
+        for row in rows.iter().filter(|row| bar.applies(row)) {
+            // The bars of these layouts limit the compiled kernels.
+            let Some(ratio) = bar.against.of(row, Sides { own: JIT, peers: &[] }) else { continue };
+            let keeps = bar.keeps(row, ratio.value);
+            let word = match (ratio.steady, keeps) {
+                (true, true) => "pass",
+                (true, false) => "MISS",
+                (false, true) => "pass~",
+                (false, false) => "miss~",
+            };
+            let name = format!("{} {} {}", row.name, size_text(row.bytes), row.part);
+            let (ratio, least, text) = (ratio.value, bar.bar.one(), &bar.text);
+            eprintln!("{word:<6}{name:<26}{ratio:>6.2} (at least {least:.2})  {text}");
+            verdicts += 1;
+            misses += usize::from(word == "MISS");
+            unsteady += usize::from(word.ends_with('~'));
+        }
     }
-    let misses = verdicts.iter().filter(|v| v.is_miss()).count();
-    let unsteady = verdicts.iter().filter(|v| !v.steady).count();
     let line = format!(
-        "{misses} of {} verdicts are misses; {unsteady} rows were too unsteady to decide",
-        verdicts.len()
+        "{misses} of {verdicts} verdicts are misses; {unsteady} rows were too unsteady to decide"
     );
-    if strict && verdicts.iter().any(Verdict::is_miss) {
+    if strict && misses > 0 {
         return Err(failed(line));
     }
     eprintln!("{line}");

@@ -12,10 +12,10 @@ use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::load::Load;
 use typepack_bench::peer::{self, Peer, Session};
 use typepack_bench::pin;
-use typepack_bench::plot::DDTBENCH;
-use typepack_bench::record::PEERS;
+use typepack_bench::row::kind::Kind;
+use typepack_bench::row::report::json;
 use typepack_bench::suite::Effort;
-use typepack_bench::{ablation, suite, suite_report, summary};
+use typepack_bench::{ablation, suite, summary};
 use typepack_engine::Isa;
 
 #[derive(clap::Args)]
@@ -116,8 +116,8 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         Set::Ddtbench => Definitions::ddtbench,
     };
     let part = match arguments.set {
-        Set::Reference => PEERS,
-        Set::Ddtbench => DDTBENCH,
+        Set::Reference => Kind::Packing.table(),
+        Set::Ddtbench => Kind::Ddtbench.table(),
     };
     let definitions = definitions(arguments.definitions.as_deref(), built_in)?;
     let layouts = chosen(&definitions, &arguments.layout)?;
@@ -176,19 +176,19 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     }
     progress(0, 0);
     suite.faults.splice(0..0, faults);
-    let summary = format!("{load}\n\n{}\n{}", summary::text(&suite), ablation::table(&suite));
+    let text = format!("{load}\n\n{}\n{}", summary::text(&suite), ablation::table(&suite));
     print_out(&match arguments.format {
-        PeersFormat::Table => described + &suite_report::table(&suite),
-        PeersFormat::Csv => load.comment(part) + &suite_report::csv(&suite),
-        PeersFormat::Ddtbench => suite_report::ddtbench(&suite),
-        PeersFormat::Json => suite_report::json(&suite).map_err(|e| failed(e.to_string()))?,
+        PeersFormat::Table => described + &summary::table(&suite),
+        PeersFormat::Csv => load.comment(part) + &summary::csv(&suite),
+        PeersFormat::Ddtbench => summary::ddtbench(&suite),
+        PeersFormat::Json => json(&suite).map_err(|e| failed(e.to_string()))?,
     })?;
     match &arguments.summary {
-        Some(path) => std::fs::write(path, summary)
+        Some(path) => std::fs::write(path, text)
             .map_err(|e| failed(format!("--summary {}: {e}", path.display()))),
-        None if arguments.format == PeersFormat::Table => print_out(&("\n".to_owned() + &summary)),
+        None if arguments.format == PeersFormat::Table => print_out(&("\n".to_owned() + &text)),
         None => {
-            eprint!("{summary}");
+            eprint!("{text}");
             Ok(())
         }
     }

@@ -3,9 +3,9 @@
 //! methods of collective calls, and `files` the choice among the ways of accesses to files.
 //!
 //! The library measures and judges (`regret/`, `message/regret/`, `files/regret.rs`). This file has the
-//! arguments, and the report of `regret pack`.
+//! arguments of `regret pack`.
 
-use super::{Directions, Failure, chosen, failed, load, measured, print_out, progress, usage};
+use super::{Directions, Failure, chosen, failed, fault, load, measured, print_out, progress};
 use clap::ValueEnum;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -13,22 +13,19 @@ use typepack_bench::competitor::generators;
 use typepack_bench::definition::{Definitions, LayoutDefinition};
 use typepack_bench::files::command::{FileArguments, run_regret};
 use typepack_bench::layout::{Layout, sizes_of};
-use typepack_bench::measure::STEADY;
-use typepack_bench::message::command::Fault;
 use typepack_bench::message::regret::candidate::Choices;
 use typepack_bench::message::regret::command::{self as messages, RegretArguments};
 use typepack_bench::pin;
 use typepack_bench::regret::judge::LEAST_ROUNDS;
-use typepack_bench::regret::kernels::{self, Compared, QUICK, SIZES};
+use typepack_bench::regret::kernels::{self, QUICK, SIZES};
+use typepack_bench::regret::report::{Compared, csv, table, values};
 use typepack_bench::regret::verdict::{CHOICE, POLICY, Value, above, heading, lines};
 use typepack_bench::regret::{self, Regret};
-use typepack_bench::report::size_text;
+use typepack_bench::row::report::size_text;
+use typepack_bench::row::{JIT, LEAF};
 
 /// The largest memory of a layout that is measured, in bytes.
 const MOST_MEMORY: usize = 300 << 20;
-
-/// The table shows this number of letters of a kernel's name. The CSV file has the whole name.
-const MOST_LETTERS: usize = 32;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum RegretCommand {
@@ -104,13 +101,6 @@ pub(crate) fn run(command: &RegretCommand) -> Result<(), Failure> {
     print_out(&text)
 }
 
-fn fault(fault: Fault) -> Failure {
-    match fault {
-        Fault::Usage(line) => usage(line),
-        Fault::Failed(line) => failed(line),
-    }
-}
-
 fn pack(arguments: &PackRegretArguments) -> Result<String, Failure> {
     let definitions = Definitions::reference();
     let chosen = chosen(&definitions, &arguments.layout)?;
@@ -178,7 +168,7 @@ fn report(
 ) -> String {
     let mut out = String::new();
     if is_wanted(Part::Kernels) {
-        out.push_str(&table(rows));
+        out.push_str(&table(rows, &[LEAF, JIT].map(str::to_owned), "one call"));
     }
     let _ =
         write!(out, "\nRegret of free choices for packing (steady rows decide)\n\n{}", heading());
@@ -188,7 +178,7 @@ fn report(
         lists.push_str(&above(title, rows, bars));
     };
     if is_wanted(Part::Kernels) {
-        part("kernels", &rows.iter().filter_map(value).collect::<Vec<_>>(), CHOICE);
+        part("kernels", &values(rows.iter())[0], CHOICE);
     }
     if is_wanted(Part::Policy) {
         let value = |row: &Regret| Value {
@@ -208,77 +198,4 @@ fn report(
         faults.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
     }
     out
-}
-
-fn value(row: &Compared) -> Option<Value> {
-    let judged = row.judged.as_ref()?;
-    let (layout, size, direction) = (&row.layout, size_text(row.bytes), row.direction);
-    Some(Value {
-        name: format!("{layout} {size} {direction}, {}", judged.best),
-        ratio: judged.ratio,
-        steady: judged.steady,
-    })
-}
-
-/// Returns the times of the free choice and of the candidates, one line per row.
-fn table(rows: &[Compared]) -> String {
-    let Some(first) = rows.first() else { return String::new() };
-    let mut out = format!("{:<16}{:>9}  {:<8}", "layout", "bytes", "");
-    for tried in [&first.free].into_iter().chain(&first.candidates) {
-        let _ = write!(out, "{:>11}", tried.name);
-    }
-    let _ = writeln!(out, "{:>10}{:>9}   kernels", "best", "regret");
-    for row in rows {
-        let _ = write!(out, "{:<16}{:>9}  {:<8}", row.layout, row.bytes, row.direction);
-        for tried in [&row.free].into_iter().chain(&row.candidates) {
-            let _ = write!(out, "{:>11.1}", tried.timed_ns());
-        }
-        let (best, ratio, mark) = match &row.judged {
-            Some(judged) => {
-                let mark = if judged.steady { ' ' } else { '~' };
-                (judged.best.as_str(), format!("{:.3}", judged.ratio), mark)
-            }
-            None => ("-", "-".to_owned(), ' '),
-        };
-        let kernels: Vec<String> =
-            row.executors.iter().map(|name| name.chars().take(MOST_LETTERS).collect()).collect();
-        let _ = writeln!(out, "{best:>10}{ratio:>9}{mark}  {}", kernels.join(", "));
-    }
-    let _ = writeln!(
-        out,
-        "\nNanoseconds per call, medians of the odd rounds. best: the best candidate of the even rounds. \
-         regret: time of the free choice over that of best. ~: odd rounds differ by more than {STEADY}x. \
-         kernels: what ran, column by column."
-    );
-    out
-}
-
-/// Returns the rows as CSV: a header line, and one line per row and candidate. The regret stands in the line of
-/// the free choice.
-fn csv(rows: &[Compared]) -> String {
-    let mut text = String::from(
-        "layout,bytes,direction,candidate,kernel,even_ns,odd_ns,odd_spread,best,regret,steady\n",
-    );
-    for row in rows {
-        let all = [&row.free].into_iter().chain(&row.candidates).zip(&row.executors);
-        for (number, (tried, executor)) in all.enumerate() {
-            let of = row.judged.as_ref().filter(|_| number == 0);
-            let _ = writeln!(
-                text,
-                "{},{},{},{},{},{:.1},{:.1},{:.3},{},{},{}",
-                row.layout,
-                row.bytes,
-                row.direction,
-                tried.name,
-                executor.replace(',', ";"),
-                tried.picked_ns(),
-                tried.timed_ns(),
-                tried.spread(),
-                of.map_or("", |judged| judged.best.as_str()),
-                of.map_or_else(String::new, |judged| format!("{:.4}", judged.ratio)),
-                of.map_or_else(String::new, |judged| judged.steady.to_string()),
-            );
-        }
-    }
-    text
 }

@@ -4,7 +4,7 @@
 //! The files of this folder that measure something use this file. The median, and the limit up to which a
 //! spread counts as steady, come from `../measure.rs`.
 
-use crate::measure::{STEADY, median};
+use crate::row::{STEADY, median};
 use std::time::Instant;
 
 /// The intended duration of a sample (a batch of calls that is timed as a whole), in nanoseconds.

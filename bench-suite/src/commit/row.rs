@@ -31,7 +31,7 @@ pub struct Row {
     pub bar: Limit,
     /// True if the value meets the bar.
     pub pass: bool,
-    /// True if the times of the rounds differ little (`measure::STEADY`). If not, the value proves little,
+    /// True if the times of the rounds differ little (`row::STEADY`). If not, the value proves little,
     /// and the table marks the row with `~`.
     pub steady: bool,
     /// For a ratio: the times from which it was computed, or the ratio at each size, as human-readable
@@ -101,7 +101,7 @@ pub fn table(rows: &[Row]) -> String {
         "{table}\nMedians of interleaved rounds; {misses} of {} rows miss; ~ marks the {unsteady} \
          whose rounds differ by more than {}x.\n",
         rows.len(),
-        crate::measure::STEADY
+        crate::row::STEADY
     )
 }
 

@@ -8,8 +8,9 @@
 //!
 //! Invariant: a [`Hand`] calls its loops only if the buffers hold all bytes that its nests touch.
 
-use super::{Competitor, HAND, HAND_C};
+use super::Competitor;
 use crate::layout::HandNest;
+use crate::row::{HAND, HAND_C};
 use libloading::{Library, Symbol};
 use std::path::Path;
 use std::sync::Arc;

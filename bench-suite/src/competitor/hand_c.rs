@@ -3,8 +3,8 @@
 //! `hand.rs` uses the loops that this file compiles. The C source is part of this command. The
 //! compiler is `$CC`, or else `cc`. It works in a temporary folder, which is removed afterwards.
 
-use super::HAND_C;
 use super::hand::Loops;
+use crate::row::HAND_C;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

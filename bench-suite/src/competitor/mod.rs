@@ -11,6 +11,7 @@ mod hand_c;
 
 use self::hand::{Hand, Loops};
 use crate::layout::Layout;
+use crate::row::{INTERPRETER, JIT, LEAF, MEMCPY, TYPEPACK};
 use std::sync::Arc;
 use typepack_engine::Isa;
 use typepack_engine::kernel::Direction;
@@ -38,25 +39,6 @@ pub trait Competitor {
     /// Unpacks the data from `packed` to `memory`, which begins at the type's origin.
     fn unpack(&self, packed: &[u8], memory: &mut [u8]);
 }
-
-/// The name, in rows, of the engine with the settings that an application gets: the free choice.
-pub const TYPEPACK: &str = "typepack";
-/// The name, in rows, of the engine that is forced to use leaf kernels.
-pub const LEAF: &str = "leaf";
-/// The name, in rows, of the engine that is forced to use compiled kernels. The bars of `typepack-bench pack` compare
-/// this competitor with the others.
-pub const JIT: &str = "jit";
-/// The name, in rows, of the engine that is forced to interpret.
-pub const INTERPRETER: &str = "interpreter";
-/// The name of memcpy in rows.
-pub const MEMCPY: &str = "memcpy";
-/// The name of the hand-written Rust loops in rows.
-pub const HAND: &str = "hand";
-/// The name of the hand-written C loops in rows.
-pub const HAND_C: &str = "hand-c";
-
-/// The names of all competitors that are not peers, in the order of [`all`].
-pub const OWN: [&str; 7] = [MEMCPY, HAND, HAND_C, TYPEPACK, LEAF, JIT, INTERPRETER];
 
 type Competitors = typepack_engine::Result<Vec<Box<dyn Competitor>>>;
 

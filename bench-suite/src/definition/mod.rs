@@ -2,7 +2,7 @@
 //! requires).
 //!
 //! This folder is the first step of a run. `layout.rs` turns a [`LayoutDefinition`] and a size into a
-//! layout that competitors can pack, and `bars.rs` compares the results with the [`Bar`]s. This folder
+//! layout that competitors can pack, and `row/bar.rs` compares the results with the [`Bar`]s. This folder
 //! rejects files with faults, so that later steps can rely on the definitions. `shape.rs` defines the
 //! shapes of layouts, `check.rs` finds the faults of a shape, and `describe.rs` describes a shape in words.
 
@@ -15,6 +15,7 @@ pub use shape::{
     Axis, Blocks, Element, Face, IndexList, List, Loops, Number, Record, ShapeDefinition, TextShape,
 };
 
+use crate::row::bar::Bar;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -56,7 +57,7 @@ pub struct LayoutDefinition {
     /// A human-readable description. If the file has none, [`Definitions::parse`] describes the shape.
     #[serde(default)]
     pub text: String,
-    /// The class of the layout. Some bars of `summary.rs` apply only to the layouts of one class.
+    /// The class of the layout. Some bars apply only to the layouts of one class.
     #[serde(default)]
     pub class: Class,
     /// The sizes of this layout, in packed bytes per call. If the list is empty, `layout::sizes_of` chooses
@@ -67,7 +68,7 @@ pub struct LayoutDefinition {
     pub shape: ShapeDefinition,
 }
 
-/// The class of a layout. Some bars of `summary.rs` apply only to the layouts of one class.
+/// The class of a layout. Some bars apply only to the layouts of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -82,42 +83,10 @@ pub enum Class {
     Transpose,
 }
 
-/// A bar: the least allowed ratio of the JIT's bandwidth to another competitor's bandwidth.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bar {
-    /// A human-readable description of the bar.
-    pub text: String,
-    /// The names of the layouts to which the bar applies.
-    pub layouts: Vec<String>,
-    /// The sizes to which the bar applies, in packed bytes.
-    pub sizes: Vec<u64>,
-    /// The competitor with which the bar compares the JIT.
-    pub against: Against,
-    /// The least allowed ratio.
-    pub least: f64,
-}
-
-/// The competitors with which a [`Bar`] may compare the JIT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Against {
-    /// A memcpy of as many consecutive bytes as the layout packs.
-    Memcpy,
-    /// The engine's interpreter.
-    Interpreter,
-    /// The hand-written loop.
-    Hand,
-}
-
-impl Against {
-    /// Returns the name of the competitor in rows and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memcpy => "memcpy",
-            Self::Interpreter => "interpreter",
-            Self::Hand => "hand",
-        }
+impl Class {
+    /// Returns the name of the class in rows and bars.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 }
 
@@ -333,7 +302,7 @@ mod tests {
         assert!(error("sizes = 3").starts_with("line 1: "), "{}", error("sizes = 3"));
         assert!(!error(&with("shape.ring = 3")).contains('\n'));
         let bar =
-            "[[bar]]\ntext = \"b\"\nlayouts = [\"c\"]\nsizes = []\nagainst = \"hand\"\nleast = 1.0";
+            "[[bar]]\ntext = \"b\"\nlayouts = [\"c\"]\nsizes = []\nagainst = \"hand\"\nbar = 1.0";
         assert_eq!(error(&format!("{once}{bar}")), "line 6: bar \"b\" names the unknown layout c");
     }
 }

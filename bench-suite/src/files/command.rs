@@ -3,17 +3,16 @@
 //!
 //! `main.rs` and `command/regret.rs` use this file and print the text.
 
-use super::definition::{Definitions, Row};
+use super::definition::{Definition, Definitions};
 use super::regret;
-use super::report::{self, Run};
-use super::suite::{Effort, measure};
-use super::summary;
+use super::suite::{Effort, LOOPS, measure};
 use crate::load::Load;
-use crate::message::apart;
-use crate::message::arguments::RowArguments;
-use crate::message::command::{Fault, PREFIX};
-use crate::message::library::{Library, Scratch, TYPEPACK};
-use crate::message::session::{Session, UserMemory, cpus};
+use crate::message::arguments::{Fault, PREFIX, PeerArguments, RowArguments, free, own};
+use crate::message::command::{programs, sessions};
+use crate::message::library::Scratch;
+use crate::message::report::{self, Run};
+use crate::row::TYPEPACK;
+use crate::row::kind::Kind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,12 +27,8 @@ pub struct FileArguments {
     /// The folder of an installed typepack (`scripts/install --prefix DIR`).
     #[arg(long, value_name = "DIR", default_value = PREFIX)]
     prefix: PathBuf,
-    /// The folder into which `scripts/bench peers` has put the peers.
-    #[arg(long, value_name = "DIR", default_value = "target/peers")]
-    peers: PathBuf,
-    /// Names of the installed peers that take part, separated by commas; by default all.
-    #[arg(long, value_delimiter = ',', value_name = "NAME")]
-    library: Vec<String>,
+    #[command(flatten)]
+    peers: PeerArguments,
     /// The folder for the file that the ranks share. The file is removed at the end. By default a new
     /// folder among the temporary files.
     #[arg(long, value_name = "DIR")]
@@ -99,25 +94,27 @@ pub fn run(
     let definitions = arguments.common.definitions(Definitions::built_in, Definitions::parse)?;
     let rows = chosen(&arguments.common, &definitions)?;
     if arguments.common.list {
-        let line = |row: &&Row| format!("{:<34}{}\n", row.name, row.text);
-        return Ok(rows.iter().map(line).collect());
+        return Ok(list(&rows));
     }
     let effort = effort(arguments, [7, 3]);
     let scratch = Scratch::new().map_err(Fault::Failed)?;
     let folder = arguments.folder.as_deref().unwrap_or(scratch.path());
     let shared = Shared::new(folder).map_err(|line| Fault::Usage(format!("--folder {line}")))?;
-    let libraries = libraries(arguments)?;
+    let mut libraries = vec![own(TYPEPACK, &arguments.prefix)?];
+    arguments.peers.add(&mut libraries, false)?;
     let load = Load::begin(RANKS, said);
     let versions = vec![file_system(folder)];
-    let mut run = Run { load: Some(load), versions, ..Run::default() };
-    let mut sessions = sessions(libraries, &effort, &scratch, &mut run)?;
+    let mut run = Run { kind: Kind::Files, load: Some(load), versions, ..Run::default() };
+    let programs = programs(&mut run, libraries, &scratch)?;
+    run.competitors.extend(LOOPS.iter().map(|(name, _)| (*name).to_owned()));
+    let mut sessions = sessions(&mut run, &programs, RANKS, (scratch.path(), effort.limit))?;
     for (place, row) in rows.iter().enumerate() {
         progress(place + 1, rows.len());
         let measured = measure(row, &shared.0, &mut sessions, &effort, &mut run.faults);
         run.rows.push(measured);
     }
     arguments.common.write(|| report::csv(&run))?;
-    Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
+    Ok(format!("{}\n{}", report::table(&run), report::summary(&run, &definitions.bars)))
 }
 
 /// Runs `typepack-bench regret files`, which has the same arguments but ignores `--peers` and refuses `--library`
@@ -132,9 +129,10 @@ pub fn run_regret(
     progress: impl FnMut(usize, usize),
     said: impl FnMut(&str),
 ) -> Result<String, Fault> {
-    for (option, given) in
-        [("--csv", arguments.common.csv.is_some()), ("--library", !arguments.library.is_empty())]
-    {
+    for (option, given) in [
+        ("--csv", arguments.common.csv.is_some()),
+        ("--library", !arguments.peers.library.is_empty()),
+    ] {
         if given {
             return Err(Fault::Usage(format!(
                 "{option}: regret files compares the ways of typepack and prints a text; leave the option out"
@@ -145,19 +143,10 @@ pub fn run_regret(
     let mut rows = chosen(&arguments.common, &definitions)?;
     rows.retain(|row| regret::is_judged(row));
     if arguments.common.list {
-        return Ok(rows.iter().map(|row| format!("{:<34}{}\n", row.name, row.text)).collect());
-    }
-    for name in ["TYPEPACK_IO", "TYPEPACK_TUNE"] {
-        if let Some(value) = std::env::var_os(name) {
-            return Err(Fault::Usage(format!(
-                "{name} is set to {value:?}; it must not be set, because the free choice is measured"
-            )));
-        }
+        return Ok(list(&rows));
     }
     let effort = effort(arguments, [8, 6]);
-    let mut library = own(arguments)?;
-    apart::check().map_err(Fault::Failed)?;
-    library.apart = true;
+    let library = free(&arguments.prefix, &["TYPEPACK_IO", "TYPEPACK_TUNE"])?;
     let scratch = Scratch::new().map_err(Fault::Failed)?;
     let folder = arguments.folder.as_deref().unwrap_or(scratch.path());
     let shared = Shared::new(folder).map_err(|line| Fault::Usage(format!("--folder {line}")))?;
@@ -176,61 +165,6 @@ fn effort(arguments: &FileArguments, rounds: [u16; 2]) -> Effort {
         limit: Duration::from_secs(u64::from(arguments.limit)),
         bytes: arguments.size << 10,
     }
-}
-
-/// Returns the installed typepack.
-fn own(arguments: &FileArguments) -> Result<Library, Fault> {
-    Library::at(TYPEPACK, &arguments.prefix).map_err(|line| {
-        let default = arguments.prefix == Path::new(PREFIX);
-        let hint = if default { "; scripts/install --prefix makes one" } else { "" };
-        Fault::Usage(format!("--prefix {line}{hint}"))
-    })
-}
-
-/// Returns the libraries that take part: typepack, and then the peers.
-fn libraries(arguments: &FileArguments) -> Result<Vec<Library>, Fault> {
-    let mut libraries = vec![own(arguments)?];
-    libraries.extend(Library::peers(&arguments.peers));
-    for name in &arguments.library {
-        if !libraries.iter().any(|library| library.name == *name) {
-            let known: Vec<&str> = libraries.iter().map(|library| library.name.as_str()).collect();
-            let line = format!("no such library; it must be one of {}", known.join(", "));
-            return Err(Fault::Usage(format!("--library {name}: {line}")));
-        }
-    }
-    if !arguments.library.is_empty() {
-        libraries.retain(|l| l.name == TYPEPACK || arguments.library.contains(&l.name));
-    }
-    Ok(libraries)
-}
-
-/// Compiles the C program for each of `libraries`, of which typepack is the first, and starts a job of each. Returns the
-/// jobs that have started, and adds the fault of each peer whose job did not start to `run`.
-fn sessions(
-    libraries: Vec<Library>,
-    effort: &Effort,
-    scratch: &Scratch,
-    run: &mut Run,
-) -> Result<Vec<Session>, Fault> {
-    let own = libraries[0].clone();
-    let memory = UserMemory::new(RANKS).map_err(Fault::Failed)?;
-    let mut sessions = Vec::new();
-    for library in libraries {
-        let (name, is_own) = (library.name.clone(), library.name == TYPEPACK);
-        let started = library.compile(Some(&own), scratch.path()).and_then(|program| {
-            Session::start(library, program, scratch.path(), &cpus(), &memory, effort.limit)
-        });
-        match started {
-            Ok(session) => {
-                run.versions.push(format!("{name}: {}", session.version()));
-                run.libraries.push(name);
-                sessions.push(session);
-            }
-            Err(line) if is_own => return Err(Fault::Failed(format!("{name}: {line}"))),
-            Err(line) => run.faults.push(format!("{name}: {line}")),
-        }
-    }
-    Ok(sessions)
 }
 
 /// Returns a line that names the file system of `folder`.
@@ -253,7 +187,14 @@ fn file_system(folder: &Path) -> String {
     format!("file system: {name}")
 }
 
-fn chosen<'a>(arguments: &RowArguments, all: &'a Definitions) -> Result<Vec<&'a Row>, Fault> {
+fn list(rows: &[&Definition]) -> String {
+    rows.iter().map(|row| format!("{:<34}{}\n", row.name, row.text)).collect()
+}
+
+fn chosen<'a>(
+    arguments: &RowArguments,
+    all: &'a Definitions,
+) -> Result<Vec<&'a Definition>, Fault> {
     arguments.check(all.rows.iter().map(|row| row.name.as_str()))?;
     Ok(all.rows.iter().filter(|row| arguments.chooses(&row.name, row.quick)).collect())
 }

@@ -1,9 +1,11 @@
 //! Reads the definitions of the rows and bars of files: `definitions/io.toml`, or a file of the same form.
 //!
-//! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. Only the C program
-//! (`message/file.c`) checks the words of a pattern, such as `strided 8`.
+//! `suite.rs` measures the [`Definition`]s, and `../row/bar.rs` compares the results with the [`Bar`]s. Only the C
+//! program (`message/file.c`) checks the words of a pattern, such as `strided 8`.
 
 use crate::definition::line_of;
+use crate::row::Row;
+use crate::row::bar::Bar;
 use serde::Deserialize;
 
 const BUILT_IN: &str = include_str!("../../definitions/io.toml");
@@ -56,7 +58,7 @@ impl Calls {
 
 /// One row to measure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct Definition {
     /// The name of the row, such as `8B-write-collective`.
     pub name: String,
     /// The class of the row. The bars of this class apply to the row.
@@ -77,63 +79,32 @@ pub struct Row {
     pub quick: bool,
 }
 
-impl Row {
+impl Definition {
     /// Returns the line that tells the C program to prepare this row with a file of `bytes` bytes at `path`.
     pub fn command(&self, path: &str, bytes: u64) -> String {
         let cache = if self.cold { "cold" } else { "warm" };
         let (direction, calls) = (self.direction.name(), self.calls.name());
         format!("row file {path} {bytes} {cache} {direction} {calls} {}", self.pattern)
     }
-}
 
-/// What a bar limits: the ratio of the time of another competitor to that of typepack, or a value of typepack
-/// alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Against {
-    /// The time of the fastest peer divided by typepack's time.
-    Peer,
-    /// The time of the loop over a kept mapping divided by typepack's time.
-    Kept,
-    /// The time of the loop that maps the file each time, divided by the time of typepack's first access after
-    /// opening.
-    Mapped,
-    /// The number of milliseconds of typepack's first access.
-    Milliseconds,
-    /// The number of bytes by which the process grows in typepack's first access.
-    Bytes,
-}
-
-impl Against {
-    /// Returns true if a bar is the greatest allowed value, and false if it is the least allowed ratio.
-    pub fn is_at_most(self) -> bool {
-        matches!(self, Self::Milliseconds | Self::Bytes)
+    /// Returns the row to measure, which has no figures yet. All ranks access `bytes` bytes together.
+    pub fn measured(&self, bytes: u64) -> Row {
+        Row {
+            name: self.name.clone(),
+            part: format!("{}-{}", self.direction.name(), self.calls.name()),
+            class: self.class.clone(),
+            size: self.block,
+            bytes,
+            ..Row::default()
+        }
     }
-}
-
-/// A bar: a limit that every row of a class must keep.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bar {
-    /// The class of the rows to which the bar applies.
-    pub class: String,
-    /// A human-readable description.
-    pub text: String,
-    /// If given, the bar applies only to rows of this direction.
-    pub direction: Option<Direction>,
-    /// If given, the bar applies only to rows with these calls.
-    pub calls: Option<Calls>,
-    /// What the bar limits.
-    pub against: Against,
-    /// The limit: the least allowed ratio, or the greatest allowed value.
-    pub bar: f64,
 }
 
 /// The rows and bars of a definitions file.
 #[derive(Clone, Debug)]
 pub struct Definitions {
     /// The rows in the order of the file.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Definition>,
     /// The bars in the order of the file.
     pub bars: Vec<Bar>,
 }
@@ -185,7 +156,7 @@ impl Definitions {
             let line = e.span().map_or(1, |span| line_of(text, span.start));
             format!("line {line}: {}", e.message())
         })?;
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<Definition> = Vec::new();
         for definition in &file.row {
             let name = &definition.name;
             check(definition).map_err(|fault| format!("row {name}: {fault}"))?;
@@ -197,20 +168,11 @@ impl Definitions {
             }
         }
         for bar in &file.bar {
-            if !rows.iter().any(|row| bar.applies(&row.class, row.direction, row.calls)) {
-                return Err(format!("bar {}: no row has its class, direction and calls", bar.text));
+            if !rows.iter().any(|row| bar.applies(&row.measured(0))) {
+                return Err(format!("bar {}: no row has its class and part", bar.text));
             }
         }
         Ok(Self { rows, bars: file.bar })
-    }
-}
-
-impl Bar {
-    /// Returns true if the bar applies to the rows of `class` with this direction and these calls.
-    pub fn applies(&self, class: &str, direction: Direction, calls: Calls) -> bool {
-        self.class == class
-            && self.direction.is_none_or(|own| own == direction)
-            && self.calls.is_none_or(|own| own == calls)
     }
 }
 
@@ -230,11 +192,11 @@ fn check(definition: &RowDefinition) -> Result<(), String> {
     Ok(())
 }
 
-fn rows_of(definition: &RowDefinition) -> Vec<Row> {
+fn rows_of(definition: &RowDefinition) -> Vec<Definition> {
     let directions = definition.directions.clone().unwrap_or(Direction::ALL.to_vec());
     let ways = definition.calls.clone().unwrap_or(Calls::ALL.to_vec());
     let both = directions.iter().flat_map(|&way| ways.iter().map(move |&calls| (way, calls)));
-    both.map(|(direction, calls)| Row {
+    both.map(|(direction, calls)| Definition {
         name: format!("{}-{}-{}", definition.name, direction.name(), calls.name()),
         class: definition.class.clone(),
         text: definition.text.clone(),
@@ -250,7 +212,7 @@ fn rows_of(definition: &RowDefinition) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Definitions, Direction, Row};
+    use super::{Definition, Definitions, Direction};
     use crate::message::definition::matches;
 
     #[test]
@@ -263,13 +225,11 @@ mod tests {
         );
         let cold = row("cold-4K-read-collective");
         assert_eq!(cold.command("/f", 9), "row file /f 9 cold read collective strided 4096");
-        let is_named = |row: &Row, pattern| matches(&row.name, pattern);
+        let is_named = |row: &Definition, pattern| matches(&row.name, pattern);
         assert!(is_named(row("3B-read-independent"), "3B-read") && is_named(cold, "cold"));
         // Every row has a bar, except the cold rows, which are only reported.
         for row in all.rows.iter().filter(|row| row.class != "cold") {
-            let bars = all.bars.iter();
-            let own = bars.filter(|bar| bar.applies(&row.class, row.direction, row.calls));
-            assert!(own.count() > 0, "{}", row.name);
+            assert!(all.bars.iter().any(|bar| bar.applies(&row.measured(0))), "{}", row.name);
         }
         let writes = all.rows.iter().filter(|row| row.direction == Direction::Write).count();
         assert_eq!(2 * writes, all.rows.len());
@@ -288,7 +248,7 @@ mod tests {
         let hostile = "[[row]]\nname = \"a\"\ntext = \"\"\npattern = \"x\\nend\"";
         assert!(fault(hostile).contains("letters, digits or spaces"));
         let bar = "[[bar]]\nclass = \"d\"\ntext = \"some\"\nagainst = \"peer\"\nbar = 1\n";
-        let wanted = "bar some: no row has its class, direction and calls";
+        let wanted = "bar some: no row has its class and part";
         assert_eq!(fault(&format!("{row}{bar}")), wanted);
         assert!(fault("[[row]]\nname = \"a\"\nspeed = 1\n").starts_with("line 3: unknown field"));
     }

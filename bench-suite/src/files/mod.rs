@@ -3,8 +3,8 @@
 //!
 //! The flow: `command.rs` (arguments of `typepack-bench io`) -> `definition.rs` (rows and bars from
 //! `definitions/io.toml`) -> `suite.rs` (rounds: every competitor takes its turn in the jobs of
-//! `../message/session.rs`, whose C program has the accesses in `message/file.c`) -> `report.rs` (table, CSV
-//! and reading the CSV of a record) and `summary.rs` (bars).
+//! `../message/session.rs`, whose C program has the accesses in `message/file.c`) ->
+//! `../message/report.rs` (table, CSV, bars).
 //!
 //! `regret.rs` compares the free choice of the way of an access with forced ways.
 //!
@@ -14,6 +14,4 @@
 pub mod command;
 pub mod definition;
 pub mod regret;
-pub mod report;
 pub mod suite;
-pub mod summary;

@@ -10,14 +10,13 @@
 //! `SHORTEST` bytes. For such writes, system calls take hundreds of times as long as the mapped window, and the
 //! free choice does not try them either.
 
-use super::definition::{Direction, Row};
+use super::definition::{Definition, Direction};
 use super::suite::{Effort, parse};
-use crate::measure::STEADY;
 use crate::message::library::Library;
 use crate::message::session::{Session, UserMemory, cpus};
 use crate::regret::judge::{Tried, judge};
-use crate::regret::verdict::{CHOICE, Value, above, heading, lines};
-use std::fmt::Write;
+use crate::regret::report::{Compared, FREE, table, values};
+use crate::regret::verdict::{CHOICE, above, heading, lines};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -26,10 +25,10 @@ const SHORTEST: u64 = 4096;
 
 /// The free choice and the forced ways: the name of the column, and the value of `TYPEPACK_IO` in the job.
 const WAYS: [(&str, Option<&str>); 3] =
-    [("free", None), ("mmap", Some("mmap")), ("pwrite", Some("pwrite"))];
+    [(FREE, None), ("mmap", Some("mmap")), ("pwrite", Some("pwrite"))];
 
 /// Returns true if `row` is measured. The head of this file names the rows that are left out.
-pub fn is_judged(row: &Row) -> bool {
+pub fn is_judged(row: &Definition) -> bool {
     let long = row.pattern == "tiles"
         || row.pattern.starts_with("contiguous")
         || row.block.is_some_and(|block| block >= SHORTEST);
@@ -45,52 +44,38 @@ pub fn is_judged(row: &Row) -> bool {
 /// Returns a one-line message if a job does not start, if an access of the library fails, or if there are too few
 /// rounds.
 pub fn run(
-    rows: &[&Row],
+    rows: &[&Definition],
     (library, program, folder): (&Library, &Path, &Path),
     path: &Path,
     effort: &Effort,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<String, String> {
     let memory = UserMemory::new(2)?;
-    let mut out = format!(
-        "{:<34}{:>12}{:>12}{:>12}  {:<8}{:>8}\n",
-        "row", "free", "mmap", "pwrite", "best", "regret"
-    );
-    let mut values: Vec<Value> = Vec::new();
+    let mut compared: Vec<Compared> = Vec::new();
     for (place, row) in rows.iter().enumerate() {
         progress(place + 1, rows.len());
         let named = |line: String| format!("{}: {line}", row.name);
-        let tried =
+        let mut candidates =
             measure(row, (library, program, folder), path, effort, &memory).map_err(named)?;
-        let [free, candidates @ ..] = &tried[..] else { continue };
-        let judged = judge(free, candidates).map_err(named)?;
-        let mark = if judged.steady { "" } else { "~" };
-        let us = |tried: &Tried| format!("{:.1}", tried.timed_ns() / 1000.0);
-        let _ = writeln!(
-            out,
-            "{:<34}{:>12}{:>12}{:>12}  {:<8}{:>8.2}{mark}",
-            row.name,
-            us(free),
-            us(&tried[1]),
-            us(&tried[2]),
-            judged.best,
-            judged.ratio
-        );
-        values.push(Value { name: row.name.clone(), ratio: judged.ratio, steady: judged.steady });
+        let free = candidates.remove(0);
+        let judged = Some(judge(&free, &candidates).map_err(named)?);
+        let (name, free) = (row.name.clone(), Some(free));
+        compared.push(Compared { name, free, candidates, judged, ..Compared::default() });
     }
-    let _ = writeln!(
-        out,
-        "\nMicroseconds of one access, the mean of a turn, median of the odd rounds. ~: these rounds differ by more \
-         than {STEADY}x, or there are too few.\n"
-    );
-    out.push_str(&heading());
-    out.push_str(&lines("choice of the way to a file", &values, CHOICE));
-    out.push_str(&above("choice of the way to a file", &values, CHOICE));
-    Ok(out)
+    let names = WAYS.map(|(name, _)| name.to_owned());
+    let values = &values(compared.iter())[0];
+    let title = "choice of the way to a file";
+    Ok(format!(
+        "{}\n{}{}{}",
+        table(&compared, &names[1..], "one access, the mean of a turn"),
+        heading(),
+        lines(title, values, CHOICE),
+        above(title, values, CHOICE)
+    ))
 }
 
 fn measure(
-    row: &Row,
+    row: &Definition,
     (library, program, folder): (&Library, &Path, &Path),
     path: &Path,
     effort: &Effort,

@@ -1,113 +1,18 @@
 //! Measures rows of files in rounds. In each round, every competitor takes its turn.
 //!
 //! `../message/session.rs` runs the jobs. A competitor is a library, or one of the loops of `message/file.c`,
-//! which run in typepack's job. `report.rs` and `summary.rs` print the rows.
+//! which run in typepack's job. `../message/report.rs` prints the rows.
 
-use super::definition::{Calls, Direction, Row};
-use crate::message::library::TYPEPACK;
+use super::definition::Definition;
 use crate::message::session::Session;
+use crate::row::{Figure, KEPT, MAPPED, Row, TYPEPACK};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The name of the loop over a mapping of the file that stays from access to access.
-pub const KEPT: &str = "loop-kept";
-/// The name of the loop that maps the file in each access.
-pub const MAPPED: &str = "loop-mapped";
 /// The name of the loop that makes one system call for each piece.
 pub const CALLS: &str = "loop-calls";
 /// The loops: the name in rows, and the name in the lines for the C program.
 pub const LOOPS: [(&str, &str); 3] = [(KEPT, "kept"), (MAPPED, "mapped"), (CALLS, "calls")];
-
-/// The least time of several turns.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Best {
-    /// The time in nanoseconds.
-    pub ns: f64,
-    /// The second-best time divided by the best one; infinite if there is only one turn.
-    pub spread: f64,
-}
-
-impl Best {
-    /// Returns the best of `times`; `None` if there are none.
-    pub fn of(mut times: Vec<f64>) -> Option<Self> {
-        times.sort_by(f64::total_cmp);
-        let ns = *times.first()?;
-        Some(Self { ns, spread: times.get(1).map_or(f64::INFINITY, |next| next / ns) })
-    }
-}
-
-/// What is known about one competitor in one row.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Outcome {
-    /// The competitor was measured.
-    Measured {
-        /// The first access after opening.
-        first: Best,
-        /// The fastest access.
-        best: Best,
-        /// The number of turns.
-        turns: usize,
-        /// The number of bytes by which the process grew in the first access: the least over all turns.
-        growth: u64,
-    },
-    /// The competitor has not finished a turn in this number of seconds.
-    Over(u64),
-    /// The competitor failed; the run has a line about the fault.
-    Failed,
-}
-
-/// The result of one competitor in one row.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    /// The name of the library or of the loop.
-    pub competitor: String,
-    /// The result.
-    pub outcome: Outcome,
-}
-
-impl Figure {
-    /// Returns the fastest access; `None` if the competitor was not measured.
-    pub fn best(&self) -> Option<Best> {
-        match self.outcome {
-            Outcome::Measured { best, .. } => Some(best),
-            _ => None,
-        }
-    }
-
-    /// Returns the first access after opening; `None` if the competitor was not measured.
-    pub fn first(&self) -> Option<Best> {
-        match self.outcome {
-            Outcome::Measured { first, .. } => Some(first),
-            _ => None,
-        }
-    }
-}
-
-/// A measured row.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
-    /// The name of the row.
-    pub name: String,
-    /// The class of the row.
-    pub class: String,
-    /// The number of bytes of one piece; `None` if the row is in no picture.
-    pub block: Option<u64>,
-    /// Whether the row writes or reads.
-    pub direction: Direction,
-    /// Whether all ranks make one collective call, or each rank calls on its own.
-    pub calls: Calls,
-    /// The number of bytes that all ranks access together.
-    pub bytes: u64,
-    /// The results.
-    pub figures: Vec<Figure>,
-}
-
-impl Measured {
-    /// Returns the result of a competitor.
-    pub fn figure(&self, competitor: &str) -> Option<&Figure> {
-        self.figures.iter().find(|figure| figure.competitor == competitor)
-    }
-}
 
 /// How long a run measures each row.
 #[derive(Clone, Copy, Debug)]
@@ -158,28 +63,29 @@ struct Competitor {
     spent: Duration,
     /// True if an access that is not timed has given the right answer.
     verified: bool,
-    ended: Option<Outcome>,
+    ended: Option<Ended>,
+}
+
+/// Why a competitor takes no further turns in a row.
+#[derive(Clone, Copy, PartialEq)]
+enum Ended {
+    /// It has not finished a turn in this number of seconds.
+    Over(u64),
+    /// It failed; the run has a line about the fault.
+    Failed,
 }
 
 /// Measures `row` on the file at `path`. The first session is typepack's. For each competitor that fails,
 /// adds a line to `faults`.
 pub fn measure(
-    row: &Row,
+    row: &Definition,
     path: &Path,
     sessions: &mut [Session],
     effort: &Effort,
     faults: &mut Vec<String>,
-) -> Measured {
+) -> Row {
     let command = row.command(&path.display().to_string(), effort.bytes);
-    let mut measured = Measured {
-        name: row.name.clone(),
-        class: row.class.clone(),
-        block: row.block,
-        direction: row.direction,
-        calls: row.calls,
-        bytes: 0,
-        figures: Vec::new(),
-    };
+    let mut measured = row.measured(0);
     let mut all: Vec<Competitor> = Vec::new();
     for (place, session) in sessions.iter_mut().enumerate() {
         let name = session.library().name.clone();
@@ -199,7 +105,7 @@ pub fn measure(
             }
             Err(line) => {
                 faults.push(format!("{}: {name}: {line}", row.name));
-                Some(Outcome::Failed)
+                Some(Ended::Failed)
             }
         };
         let loops = LOOPS.iter().filter(|_| place == 0);
@@ -240,13 +146,13 @@ pub fn measure(
                 }
                 Ok(Err(answer)) => format!("gave the unexpected answer {answer:?}"),
                 Err(_) if session.was_late() => {
-                    competitor.ended = Some(Outcome::Over(effort.limit.as_secs()));
+                    competitor.ended = Some(Ended::Over(effort.limit.as_secs()));
                     continue;
                 }
                 Err(line) => line,
             };
             faults.push(format!("{}: {}: {fault}", row.name, competitor.name));
-            competitor.ended = Some(Outcome::Failed);
+            competitor.ended = Some(Ended::Failed);
         }
     }
     for session in sessions {
@@ -254,25 +160,33 @@ pub fn measure(
         // A library that crashes with one pattern may work with the next one.
         session.forgive();
     }
-    measured.figures = all.into_iter().map(figure).collect();
+    measured.figures = all.iter().filter_map(figure).collect();
     measured
 }
 
 /// Returns the result of a competitor. A competitor that was late or failed in any round has no times, even if it
 /// was measured in earlier rounds.
-fn figure(competitor: Competitor) -> Figure {
-    let turns = &competitor.turns;
-    let best = |of: fn(&Turn) -> f64| Best::of(turns.iter().map(of).collect());
-    let measured = || {
-        Some(Outcome::Measured {
-            first: best(|turn| turn.first)?,
-            best: best(|turn| turn.best)?,
-            turns: turns.len(),
-            growth: turns.iter().map(|turn| turn.growth).min()?,
-        })
-    };
-    let outcome = competitor.ended.or_else(measured).unwrap_or(Outcome::Failed);
-    Figure { competitor: competitor.name, outcome }
+fn figure(competitor: &Competitor) -> Option<Figure> {
+    let (name, turns) = (&competitor.name, &competitor.turns);
+    match competitor.ended {
+        Some(Ended::Failed) => return None,
+        Some(Ended::Over(seconds)) => return Some(Figure::over(name, seconds)),
+        None => {}
+    }
+    let [ns, spread] = best(turns.iter().map(|turn| turn.best))?;
+    Some(Figure {
+        first: best(turns.iter().map(|turn| turn.first)),
+        growth: turns.iter().map(|turn| turn.growth).min(),
+        ..Figure::new(name, ns, spread)
+    })
+}
+
+/// Returns the least of `times`, and the second-best time divided by it, which is infinite if there is only one time.
+fn best(times: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
+    let mut times: Vec<f64> = times.collect();
+    times.sort_by(f64::total_cmp);
+    let ns = *times.first()?;
+    Some([ns, times.get(1).map_or(f64::INFINITY, |next| next / ns)])
 }
 
 /// Returns whether a competitor is a peer: a library that is not typepack.
@@ -282,7 +196,7 @@ pub fn is_peer(competitor: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Best, Competitor, Outcome, Turn, figure, is_peer, parse};
+    use super::{Competitor, Ended, Turn, best, figure, is_peer, parse};
     use std::time::Duration;
 
     #[test]
@@ -299,34 +213,22 @@ mod tests {
 
     #[test]
     fn figures_are_the_best_of_the_turns() {
-        assert_eq!(Best::of(vec![3.0, 2.0, 9.0]), Some(Best { ns: 2.0, spread: 1.5 }));
-        assert_eq!(Best::of(vec![3.0]), Some(Best { ns: 3.0, spread: f64::INFINITY }));
-        assert_eq!(Best::of(Vec::new()), None);
+        assert_eq!(best([3.0, 2.0, 9.0].into_iter()), Some([2.0, 1.5]));
+        assert_eq!(best([3.0].into_iter()), Some([3.0, f64::INFINITY]));
+        assert_eq!(best(std::iter::empty()), None);
         let of = |turns: &[(f64, f64, u64)], ended| {
             let turn =
                 |&(first, best, growth): &(f64, f64, u64)| Turn { first, best, mean: best, growth };
             let turns = turns.iter().map(turn).collect();
-            let name = "a".to_owned();
-            let spent = Duration::ZERO;
-            figure(Competitor {
-                name,
-                session: 0,
-                method: "mpi",
-                turns,
-                spent,
-                verified: true,
-                ended,
-            })
-            .outcome
+            let (name, method, spent) = ("a".to_owned(), "mpi", Duration::ZERO);
+            figure(&Competitor { name, session: 0, method, turns, spent, verified: true, ended })
         };
-        let Outcome::Measured { first, best, turns, growth } =
-            of(&[(9.0, 5.0, 70), (8.0, 6.0, 60)], None)
-        else {
-            panic!("not measured");
-        };
-        assert_eq!((first.ns, best.ns, turns, growth), (8.0, 5.0, 2, 60));
-        assert_eq!(of(&[(9.0, 5.0, 70)], Some(Outcome::Over(7))), Outcome::Over(7));
-        assert_eq!(of(&[], None), Outcome::Failed);
+        let made = of(&[(9.0, 5.0, 70), (8.0, 6.0, 60)], None).expect("a figure");
+        assert_eq!((made.ns, made.first, made.growth), (5.0, Some([8.0, 1.125]), Some(60)));
+        let over = of(&[(9.0, 5.0, 70)], Some(Ended::Over(7))).expect("a figure");
+        assert!(over.over && over.ns == 7e9);
+        assert_eq!(of(&[(9.0, 5.0, 70)], Some(Ended::Failed)), None);
+        assert_eq!(of(&[], None), None);
     }
 
     #[test]

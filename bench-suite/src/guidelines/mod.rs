@@ -19,7 +19,7 @@ mod report;
 use crate::competitor;
 use crate::competitor::hand::{Hand, Loops};
 use crate::layout::{HandNest, Layout, Numbers};
-use crate::measure::{STEADY, measure_with};
+use crate::measure::{direction_name, measure_with};
 use crate::prepare::Bench;
 use std::sync::Arc;
 use typepack_engine::iov::Iov;
@@ -308,14 +308,14 @@ fn check(
             guideline,
             number,
             bytes: row.bytes,
-            direction: row.direction,
+            direction: direction_name(direction),
             text: text.clone(),
             ns: [own.ns, other.ns],
             executors: [own.executor.clone(), other.executor.clone()],
             violated: false,
         };
         // An unsteady measurement cannot show a violation, so it ends the loop with `violated` false.
-        let steady = own.spread <= STEADY && other.spread <= STEADY;
+        let steady = own.is_steady() && other.is_steady();
         violated = steady && check.ratio() > MOST && own.ns - other.ns > SLACK_NS;
         if least.as_ref().is_none_or(|least| check.ratio() < least.ratio()) {
             least = Some(check);

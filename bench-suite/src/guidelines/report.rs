@@ -3,7 +3,7 @@
 //! `mod.rs` makes the checks and finds the violations among them.
 
 use super::{Check, Checks, Guideline, MOST};
-use crate::report::size_text;
+use crate::row::report::size_text;
 use std::fmt::Write;
 
 /// The reports show only this many characters of the text of a type and of the name of a kernel.

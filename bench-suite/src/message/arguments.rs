@@ -1,9 +1,24 @@
 //! What the subcommands with rows from a definitions file have in common: messages and their relatives, files, and
 //! the regret of both. They choose rows by name, read other rows, list rows, and write figures in the same way.
 
-use super::command::Fault;
+use super::apart;
 use super::definition::matches;
-use std::path::PathBuf;
+use super::library::{Kind, Library};
+use super::report::HOSTS;
+use crate::row::TYPEPACK;
+use std::path::{Path, PathBuf};
+
+/// The folder in which `scripts/bench` installs typepack.
+pub(crate) const PREFIX: &str = "target/prefix";
+
+/// An error that ends the command, with a one-line message.
+#[derive(Debug)]
+pub enum Fault {
+    /// The arguments are wrong.
+    Usage(String),
+    /// A system call failed, or typepack cannot be measured.
+    Failed(String),
+}
 
 /// The common arguments. Each command adds its own.
 #[derive(clap::Args)]
@@ -67,4 +82,95 @@ impl RowArguments {
         std::fs::write(path, csv())
             .map_err(|e| Fault::Failed(format!("--csv {}: {e}", path.display())))
     }
+}
+
+/// Which peers take part.
+#[derive(clap::Args)]
+pub(crate) struct PeerArguments {
+    /// The folder into which `scripts/bench peers` has put the peers.
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    peers: PathBuf,
+    /// Names of the installed peers that take part, separated by commas; by default all.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    pub(crate) library: Vec<String>,
+}
+
+impl PeerArguments {
+    /// Adds the peers that take part to `list`, the builds of typepack. If `hosts` is true, the only peers are the
+    /// hosts of the interposer.
+    pub(crate) fn add(&self, list: &mut Vec<Library>, hosts: bool) -> Result<(), Fault> {
+        let mut peers = Library::peers(&self.peers);
+        if hosts {
+            peers.retain(|library| HOSTS.contains(&library.name.as_str()));
+            peers.iter_mut().for_each(|library| library.standard = true);
+            // The order of `HOSTS`: the reference host is the first one.
+            peers.sort_by_key(|library| HOSTS.iter().position(|name| *name == library.name));
+            if peers.is_empty() {
+                let (folder, names) = (self.peers.display(), HOSTS.join(" "));
+                return Err(Fault::Usage(format!(
+                    "--peers {folder}: no host is there; `scripts/bench peers {names}` fetches them"
+                )));
+            }
+        }
+        list.extend(peers);
+        for (place, library) in list.iter().enumerate() {
+            if let Some(other) = list[..place].iter().find(|other| other.name == library.name) {
+                return Err(Fault::Usage(format!(
+                    "--prefix: the libraries {} and {} both have the name {}; give one of them another \
+                     name with --prefix NAME=PATH",
+                    other.prefix.display(),
+                    library.prefix.display(),
+                    library.name
+                )));
+            }
+        }
+        for name in &self.library {
+            if !list.iter().any(|library| library.name == *name) {
+                let known: Vec<&str> = list.iter().map(|library| library.name.as_str()).collect();
+                let known = known.join(", ");
+                return Err(Fault::Usage(format!(
+                    "--library {name}: no such library; it must be one of {known}"
+                )));
+            }
+        }
+        if !self.library.is_empty() {
+            // `--library` never removes typepack, because every ratio compares a library with typepack.
+            list.retain(|library| !library.is_peer() || self.library.contains(&library.name));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the typepack that is installed in `prefix`, under the name `name`.
+pub(crate) fn own(name: &str, prefix: &Path) -> Result<Library, Fault> {
+    let library = Library::at(name, prefix).map_err(|line| {
+        let default = prefix == Path::new(PREFIX);
+        let hint = if default { "; scripts/install --prefix makes one" } else { "" };
+        Fault::Usage(format!("--prefix {line}{hint}"))
+    })?;
+    match library.kind {
+        Kind::Typepack => Ok(library),
+        kind => {
+            let shown = prefix.display();
+            Err(Fault::Usage(format!(
+                "--prefix {shown}: the library is {kind:?}; it must be typepack"
+            )))
+        }
+    }
+}
+
+/// Returns the typepack that is installed in `prefix`, for jobs in which its free choice and forced ones take turns.
+/// Returns an error if one of `variables`, which force a choice, is set.
+pub(crate) fn free(prefix: &Path, variables: &[&str]) -> Result<Library, Fault> {
+    for name in variables {
+        if let Some(value) = std::env::var_os(name) {
+            return Err(Fault::Usage(format!(
+                "{name} is set to {value:?}; it must not be set, because the free choice is measured"
+            )));
+        }
+    }
+    let mut library = own(TYPEPACK, prefix)?;
+    apart::check().map_err(Fault::Failed)?;
+    library.apart = true;
+    Ok(library)
 }

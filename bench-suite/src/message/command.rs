@@ -4,22 +4,20 @@
 //! `main.rs` uses this file and prints the text.
 
 use super::apart;
-use super::arguments::RowArguments;
-use super::definition::{Definitions, Memory, Row};
-use super::library::{Library, Scratch, TYPEPACK};
-use super::report::{self, BEHIND, HOSTS, Run, Subject};
+use super::arguments::{Fault, PREFIX, PeerArguments, RowArguments, own};
+use super::definition::{Definition, Definitions, Memory};
+use super::library::{Library, Scratch};
+use super::report::{self, BEHIND, Run};
 use super::session::{PATIENCE, QUICK_PATIENCE, Session, UserMemory, cpus};
-use super::suite::{Effort, Measured, measure};
-use super::summary;
+use super::suite::{Effort, measure};
 use super::whole::{self, ROWS, What};
 use crate::builds::{self, Compared};
 use crate::load::Load;
+use crate::row::kind::Kind;
+use crate::row::{Row, TYPEPACK};
 use crate::split;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// The folder in which `scripts/bench` installs typepack.
-pub(crate) const PREFIX: &str = "target/prefix";
 
 /// The arguments of `typepack-bench pingpong`, `collectives`, `one-sided` and `interpose`.
 #[derive(clap::Args)]
@@ -36,12 +34,8 @@ pub struct MessageArguments {
     /// and prints a summary of each comparison; rows with a ratio below 0.9 are measured three times.
     #[arg(long, value_name = "DIR", default_value = PREFIX)]
     prefix: Vec<String>,
-    /// The folder into which `scripts/bench peers` has put the peers.
-    #[arg(long, value_name = "DIR", default_value = "target/peers")]
-    peers: PathBuf,
-    /// Names of the installed peers that take part, separated by commas; by default all.
-    #[arg(long, value_delimiter = ',', value_name = "NAME")]
-    library: Vec<String>,
+    #[command(flatten)]
+    peers: PeerArguments,
     /// Number of rounds. In each round, the libraries take turns. By default 7, with --quick 5.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
@@ -49,15 +43,6 @@ pub struct MessageArguments {
     #[arg(long, value_name = "MS", default_value_t = 15,
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     milliseconds: u16,
-}
-
-/// An error that ends the command, with a one-line message.
-#[derive(Debug)]
-pub enum Fault {
-    /// The arguments are wrong.
-    Usage(String),
-    /// A system call failed, or typepack cannot be measured.
-    Failed(String),
 }
 
 /// Runs the command and returns the text for the terminal. Calls `progress` with the number of the current
@@ -70,20 +55,20 @@ pub enum Fault {
 /// also returns a [`Fault`] if the job of a peer does not start again. If a library fails in a row, the function
 /// returns no error; the text states the fault.
 pub fn run(
-    subject: Subject,
+    kind: Kind,
     arguments: &MessageArguments,
     mut progress: impl FnMut(usize, usize),
     mut measured: impl FnMut(&str),
 ) -> Result<String, Fault> {
     let common = &arguments.common;
-    let definitions = common.definitions(|| definitions(subject), Definitions::parse)?;
-    let (rows, jobs) = chosen(subject, common, &definitions)?;
+    let definitions = common.definitions(|| Definitions::of(kind), Definitions::parse)?;
+    let (rows, jobs) = chosen(kind, common, &definitions)?;
     if arguments.common.list {
         let rows = rows.iter().map(|row| format!("{:<20}{}\n", row.name, row.text));
         let jobs = jobs.iter().map(|job| format!("{:<20}{}\n", job.name, job.text));
         return Ok(rows.chain(jobs).collect());
     }
-    let libraries = libraries(subject, arguments)?;
+    let libraries = libraries(kind, arguments)?;
     let scratch = Scratch::new().map_err(Fault::Failed)?;
     let load = Load::begin(2, &mut measured);
     let mut families: Vec<(String, String)> = Vec::new();
@@ -92,54 +77,27 @@ pub fn run(
             families.push((row.family.clone(), row.about.clone()));
         }
     }
-    let mut run = Run { subject, load: Some(load), families, ..Run::default() };
-    let mut programs: Vec<(Library, PathBuf)> = Vec::new();
-    let standard = libraries.iter().find(|library| !library.is_peer()).cloned();
-    let hosts = subject == Subject::Interpose;
-    for library in libraries {
-        // A run of the interposer has no job of typepack's own runtime.
-        if hosts && !library.is_peer() {
-            continue;
-        }
-        match library.compile(standard.as_ref(), scratch.path()) {
-            Ok(program) => {
-                if let Some(typepack) = standard.as_ref().filter(|_| hosts) {
-                    programs.push((behind(&library, typepack)?, program.clone()));
-                }
-                programs.push((library, program));
-            }
-            Err(line) => fault(&mut run, &library, line)?,
-        }
-    }
-    run.libraries = programs.iter().map(|(library, _)| library.name.clone()).collect();
-    let names = |peers: bool| {
-        let some = programs.iter().filter(move |(library, _)| library.is_peer() == peers);
-        some.map(|(library, _)| library.name.clone()).collect::<Vec<_>>()
-    };
-    run.peers = names(true);
-    run.builds = names(false).into_iter().skip(1).map(|name| (name, Vec::new())).collect();
+    let mut run = Run { kind, load: Some(load), families, ..Run::default() };
+    let programs = programs(&mut run, libraries, &scratch)?;
     let effort = Effort {
         rounds: usize::from(arguments.rounds.unwrap_or(if arguments.common.quick { 5 } else { 7 })),
         milliseconds: f64::from(arguments.milliseconds),
     };
-    let memories = match (arguments.memory, subject) {
+    let memories = match (arguments.memory, kind) {
         (Some(memory), _) => vec![memory],
-        (None, Subject::Messages | Subject::OneSided) => vec![Memory::User, Memory::Alloc],
-        (None, Subject::Collectives | Subject::Interpose) => vec![Memory::User],
+        (None, Kind::Messages | Kind::OneSided) => vec![Memory::User, Memory::Alloc],
+        (None, _) => vec![Memory::User],
     };
-    let has = |row: &&Row, memory: Memory| row.memory.is_none_or(|only| only == memory);
-    let total = memories
-        .iter()
-        .map(|memory| rows.iter().filter(|row| has(row, *memory)).count())
-        .sum::<usize>()
-        + jobs.len();
+    let each = |row| memories.iter().map(move |memory| (row, *memory));
+    let has = |(row, memory): &(&Definition, Memory)| row.memory.is_none_or(|only| only == *memory);
+    let work: Vec<(&Definition, Memory)> = rows.iter().flat_map(each).filter(has).collect();
+    let total = work.len() + jobs.len();
     let mut ranks: Vec<usize> = rows.iter().map(|row| row.ranks).collect();
     ranks.sort_unstable();
     ranks.dedup();
     for ranks in ranks {
-        let rows = rows.iter().filter(|row| row.ranks == ranks);
-        let all = rows.flat_map(|row| memories.iter().map(move |memory| (row, *memory)));
-        let work: Vec<(&Row, Memory)> = all.filter(|(row, memory)| has(row, *memory)).collect();
+        let own = work.iter().filter(|(row, _)| row.ranks == ranks);
+        let work: Vec<(&Definition, Memory)> = own.copied().collect();
         let patience = if arguments.common.quick { QUICK_PATIENCE } else { PATIENCE };
         let mut sessions = sessions(&mut run, &programs, ranks, (scratch.path(), patience))?;
         let first = run.rows.len();
@@ -169,12 +127,45 @@ pub fn run(
         run.jobs.push(measured);
     }
     arguments.common.write(|| report::csv(&run))?;
-    Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
+    Ok(format!("{}\n{}", report::table(&run), report::summary(&run, &definitions.bars)))
+}
+
+/// Compiles the C program for each of `libraries`. Sets the competitors, peers and other builds of `run`, and adds a
+/// fault for each peer for which the program cannot be compiled. In a run of the interposer, each host takes part
+/// behind it, too, and no job of typepack's own runtime.
+pub(crate) fn programs(
+    run: &mut Run,
+    libraries: Vec<Library>,
+    scratch: &Scratch,
+) -> Result<Vec<(Library, PathBuf)>, Fault> {
+    let mut programs: Vec<(Library, PathBuf)> = Vec::new();
+    let standard = libraries.iter().find(|library| !library.is_peer()).cloned();
+    let hosts = run.kind == Kind::Interpose;
+    for library in libraries.into_iter().filter(|library| !hosts || library.is_peer()) {
+        match library.compile(standard.as_ref(), scratch.path()) {
+            Ok(program) => {
+                if let Some(typepack) = standard.as_ref().filter(|_| hosts) {
+                    programs.push((behind(&library, typepack)?, program.clone()));
+                }
+                programs.push((library, program));
+            }
+            Err(line) => fault(run, &library, line)?,
+        }
+    }
+    let names = |peers: [bool; 2]| {
+        let some = programs.iter().filter(move |(library, _)| peers.contains(&library.is_peer()));
+        some.map(|(library, _)| library.name.clone()).collect::<Vec<_>>()
+    };
+    run.competitors = names([true, false]);
+    run.peers = names([true, true]);
+    let builds = names([false, false]).into_iter().skip(1);
+    run.builds = builds.map(|name| (name, Vec::new())).collect();
+    Ok(programs)
 }
 
 /// Starts a job of `ranks` ranks for every library. If an answer of a job takes longer than `patience`, the job
 /// counts as hanging. Returns the jobs that have started. Returns an error if a job of typepack does not start.
-fn sessions(
+pub(crate) fn sessions(
     run: &mut Run,
     programs: &[(Library, PathBuf)],
     ranks: usize,
@@ -211,14 +202,14 @@ fn sessions(
 fn compare(
     run: &mut Run,
     first: usize,
-    work: &[(&Row, Memory)],
+    work: &[(&Definition, Memory)],
     sessions: &mut [Session],
     effort: &Effort,
 ) -> Result<(), Fault> {
     let own = run.own().to_owned();
     let mut found: Vec<Vec<Option<Compared>>> = Vec::new();
     for (base, _) in &run.builds {
-        let of = |row: &Measured| row.against_build(&own, base).map(|r| row.compared(r));
+        let of = |row: &Row| row.against(&own, &[base]).map(|ratio| Compared::of(row, ratio));
         found.push(run.rows[first..].iter().map(of).collect());
     }
     let is_slower = |row: usize, found: &[Vec<Option<Compared>>]| {
@@ -237,9 +228,9 @@ fn compare(
             let again = measure(definition, memory, sessions, effort, &mut run.faults);
             for ((base, _), rows) in run.builds.iter().zip(&mut found) {
                 if let (Some(compared), Some(ratio)) =
-                    (&mut rows[row], again.against_build(&own, base))
+                    (&mut rows[row], again.against(&own, &[base]))
                 {
-                    compared.runs.push(ratio);
+                    compared.runs.push((ratio.value, ratio.steady));
                 }
             }
         }
@@ -262,21 +253,12 @@ fn fault(run: &mut Run, library: &Library, line: String) -> Result<(), Fault> {
     }
 }
 
-fn definitions(subject: Subject) -> Definitions {
-    match subject {
-        Subject::Messages => Definitions::messages(),
-        Subject::Collectives => Definitions::collectives(),
-        Subject::OneSided => Definitions::one_sided(),
-        Subject::Interpose => Definitions::interpose(),
-    }
-}
-
 fn chosen(
-    subject: Subject,
+    kind: Kind,
     arguments: &RowArguments,
     definitions: &Definitions,
-) -> Result<(Vec<Row>, Vec<What>), Fault> {
-    let all: &[What] = if subject == Subject::Messages { &ROWS } else { &[] };
+) -> Result<(Vec<Definition>, Vec<What>), Fault> {
+    let all: &[What] = if kind == Kind::Messages { &ROWS } else { &[] };
     let names = definitions.rows.iter().map(|row| row.name.as_str());
     arguments.check(names.chain(all.iter().map(|job| job.name)))?;
     let rows = definitions.rows.iter().filter(|row| arguments.chooses(&row.name, row.quick));
@@ -302,7 +284,7 @@ pub(crate) fn behind(host: &Library, typepack: &Library) -> Result<Library, Faul
 
 /// Returns the libraries that take part: first typepack's prefixes, and then the peers. For the interposer, the only
 /// peers are its hosts.
-fn libraries(subject: Subject, arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
+fn libraries(kind: Kind, arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
     let mut list: Vec<Library> = Vec::new();
     for text in &arguments.prefix {
         let number = list.len();
@@ -321,13 +303,7 @@ fn libraries(subject: Subject, arguments: &MessageArguments) -> Result<Vec<Libra
                  underscores"
             )));
         }
-        let mut library = Library::at(&name, Path::new(path)).map_err(|line| {
-            let hint = if path == PREFIX { "; scripts/install --prefix makes one" } else { "" };
-            named(format!("{line}{hint}"))
-        })?;
-        if library.is_peer() {
-            return Err(named(format!("the library is {:?}; it must be typepack", library.kind)));
-        }
+        let mut library = own(&name, Path::new(path))?;
         for part in parts {
             let variable = split::once(part, b'=').filter(|(name, _)| !name.is_empty());
             let Some((name, value)) = variable else {
@@ -340,7 +316,7 @@ fn libraries(subject: Subject, arguments: &MessageArguments) -> Result<Vec<Libra
         }
         list.push(library);
     }
-    let hosts = subject == Subject::Interpose;
+    let hosts = kind == Kind::Interpose;
     if hosts && list.len() > 1 {
         let line = "--prefix is given more than once; the interposer of one prefix is measured";
         return Err(Fault::Usage(line.to_owned()));
@@ -349,43 +325,6 @@ fn libraries(subject: Subject, arguments: &MessageArguments) -> Result<Vec<Libra
         apart::check().map_err(Fault::Failed)?;
         list.iter_mut().for_each(|library| library.apart = true);
     }
-    let mut peers = Library::peers(&arguments.peers);
-    if hosts {
-        peers.retain(|library| HOSTS.contains(&library.name.as_str()));
-        peers.iter_mut().for_each(|library| library.standard = true);
-        // The order of `HOSTS`: the reference host is the first one.
-        peers.sort_by_key(|library| HOSTS.iter().position(|name| *name == library.name));
-        if peers.is_empty() {
-            let (folder, names) = (arguments.peers.display(), HOSTS.join(" "));
-            return Err(Fault::Usage(format!(
-                "--peers {folder}: no host is there; `scripts/bench peers {names}` fetches them"
-            )));
-        }
-    }
-    list.extend(peers);
-    for (place, library) in list.iter().enumerate() {
-        if let Some(other) = list[..place].iter().find(|other| other.name == library.name) {
-            return Err(Fault::Usage(format!(
-                "--prefix: the libraries {} and {} both have the name {}; give one of them another \
-                 name with --prefix NAME=PATH",
-                other.prefix.display(),
-                library.prefix.display(),
-                library.name
-            )));
-        }
-    }
-    for name in &arguments.library {
-        if !list.iter().any(|library| library.name == *name) {
-            let known: Vec<&str> = list.iter().map(|library| library.name.as_str()).collect();
-            let known = known.join(", ");
-            return Err(Fault::Usage(format!(
-                "--library {name}: no such library; it must be one of {known}"
-            )));
-        }
-    }
-    if !arguments.library.is_empty() {
-        // `--library` never removes typepack, because every ratio compares a library with typepack.
-        list.retain(|library| !library.is_peer() || arguments.library.contains(&library.name));
-    }
+    arguments.peers.add(&mut list, hosts)?;
     Ok(list)
 }

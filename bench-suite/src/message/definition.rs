@@ -2,11 +2,13 @@
 //! `definitions/message.toml`, `collective.toml`, `one-sided.toml`, `interpose.toml` and `regret.toml`, or a file of
 //! the same form.
 //!
-//! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. Only the C program
-//! (`message/layout.c`, `halo.c`, `collective.c`, `window.c`) checks the words of a row, such as
+//! `suite.rs` measures the [`Definition`]s, and `../row/bar.rs` compares the results with the [`Bar`]s. Only the C
+//! program (`message/layout.c`, `halo.c`, `collective.c`, `window.c`) checks the words of a row, such as
 //! `blocks 8 64 100`.
 
 use crate::definition::{Blocks, Element, line_of};
+use crate::row::bar::Bar;
+use crate::row::kind::Kind;
 use serde::Deserialize;
 
 const MESSAGES: &str = include_str!("../../definitions/message.toml");
@@ -26,14 +28,14 @@ const MOST_BYTES: u64 = 1 << 30;
 pub struct Definitions {
     /// The rows in the order of the file. If one entry of the file has several sizes, its rows are
     /// consecutive, in the order of these sizes.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Definition>,
     /// The bars.
     pub bars: Vec<Bar>,
 }
 
 /// One row to measure. Its buffers can be in user memory or in memory of `MPI_Alloc_mem`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct Definition {
     /// The name of the row, such as `d1s8-64K`. It contains the size if the entry of the file has sizes.
     pub name: String,
     /// The name of the entry of the file, without a size and a number of ranks: that of [`family`].
@@ -80,53 +82,6 @@ impl Memory {
             Self::Alloc => "alloc",
         }
     }
-}
-
-/// How the values of a class's rows are combined into one value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Value {
-    /// The geometric mean of the rows' ratios. The ratio of a row is the best peer's time divided by
-    /// typepack's time.
-    Mean,
-    /// The least of the rows' ratios. The ratio of a row is the best peer's time divided by typepack's
-    /// time.
-    Least,
-    /// The greatest ratio of a message's time to the time of a single `MPI_Pack` of the message.
-    Pack,
-    /// The least of the rows' ratios for a single `MPI_Pack`: the best peer's time divided by typepack's time.
-    Packing,
-    /// The greatest number of nanoseconds that typepack's time has more than the best peer's time.
-    Added,
-}
-
-impl Value {
-    /// Returns true if a value passes its bar by being at most the limit.
-    pub fn is_at_most(self) -> bool {
-        matches!(self, Self::Pack | Self::Added)
-    }
-}
-
-/// A bar: the limits for a value that is combined from the rows of a class.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bar {
-    /// The class of the rows to which the bar applies.
-    pub class: String,
-    /// A human-readable description.
-    pub text: String,
-    /// How the values of the rows are combined into one value.
-    pub value: Value,
-    /// The limits that the project requires: for user memory and for `MPI_Alloc_mem`. If the limit of a mean or of
-    /// a least row is 0, there is no limit, and the rows are not judged.
-    pub bar: [f64; 2],
-    /// The limits that the project would like to reach: for user memory and for `MPI_Alloc_mem`.
-    pub goal: [f64; 2],
-    /// True if only rows whose CPUs are near each other decide whether the bar passes.
-    #[serde(default)]
-    pub near: bool,
-    /// For the interposer: the only host to which the bar applies; `None` if it applies to all hosts.
-    pub host: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -206,40 +161,19 @@ impl RowDefinition {
 }
 
 impl Definitions {
-    /// Returns the built-in rows and bars of messages: those of `definitions/message.toml`.
+    /// Returns the built-in rows and bars of `kind`, a kind of measurement between ranks.
     ///
     /// # Panics
     ///
-    /// Panics if `definitions/message.toml` has faults. A test reads the file.
-    pub fn messages() -> Self {
-        Self::parse(MESSAGES).expect("definitions/message.toml must be valid")
-    }
-
-    /// Returns the built-in rows and bars of collectives: those of `definitions/collective.toml`.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `definitions/collective.toml` has faults. A test reads the file.
-    pub fn collectives() -> Self {
-        Self::parse(COLLECTIVES).expect("definitions/collective.toml must be valid")
-    }
-
-    /// Returns the built-in rows and bars of one-sided communication: those of `definitions/one-sided.toml`.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `definitions/one-sided.toml` has faults. A test reads the file.
-    pub fn one_sided() -> Self {
-        Self::parse(ONE_SIDED).expect("definitions/one-sided.toml must be valid")
-    }
-
-    /// Returns the built-in rows and bars of the interposer: those of `definitions/interpose.toml`.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `definitions/interpose.toml` has faults. A test reads the file.
-    pub fn interpose() -> Self {
-        Self::parse(INTERPOSE).expect("definitions/interpose.toml must be valid")
+    /// Panics if the definitions have faults. A test reads the files.
+    pub fn of(kind: Kind) -> Self {
+        let text = match kind {
+            Kind::Collectives => COLLECTIVES,
+            Kind::OneSided => ONE_SIDED,
+            Kind::Interpose => INTERPOSE,
+            _ => MESSAGES,
+        };
+        Self::parse(text).expect("the built-in definitions must be valid")
     }
 
     /// Returns the built-in rows of `typepack-bench regret messages`: those of `definitions/regret.toml`.
@@ -262,7 +196,7 @@ impl Definitions {
             let line = e.span().map_or(1, |span| line_of(text, span.start));
             format!("line {line}: {}", e.message())
         })?;
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<Definition> = Vec::new();
         for definition in &file.row {
             let named = |fault: String| format!("row {}: {fault}", definition.name);
             for row in rows_of(definition).map_err(named)? {
@@ -277,17 +211,17 @@ impl Definitions {
                 return Err(format!("bar {}: no row has class {}", bar.text, bar.class));
             }
         }
-        Ok(Self { rows, bars: file.bar })
+        Ok(Self { rows, bars: file.bar.into_iter().flat_map(Bar::parts).collect() })
     }
 }
 
-fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
+fn rows_of(definition: &RowDefinition) -> Result<Vec<Definition>, String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if definition.name.is_empty() || !definition.name.chars().all(is_word) {
         return Err("the name must be one or more letters, digits or dashes".to_owned());
     }
     let about = definition.about()?;
-    let row = |name: String, quick: bool, what: What| Row {
+    let row = |name: String, quick: bool, what: What| Definition {
         name,
         family: definition.name.clone(),
         about: about.clone(),
@@ -362,9 +296,9 @@ fn sized(definition: &RowDefinition, words: &str, size: &str) -> Result<String, 
 /// ranks, the name and the class of each row contain the number.
 fn windows_of(
     definition: &RowDefinition,
-    made: impl Fn(String, bool, What) -> Row,
+    made: impl Fn(String, bool, What) -> Definition,
     operation: &str,
-) -> Result<Vec<Row>, String> {
+) -> Result<Vec<Definition>, String> {
     let others = [
         ("layout", definition.layout.is_some()),
         ("halo", definition.halo.is_some()),
@@ -390,7 +324,11 @@ fn windows_of(
         let mut row = |ranks: usize, suffix: String| {
             let name = format!("{}{size}{suffix}", definition.name);
             let class = format!("{}{suffix}", definition.class);
-            rows.push(Row { class, ranks, ..made(name, quick, What::Window(words.clone())) });
+            rows.push(Definition {
+                class,
+                ranks,
+                ..made(name, quick, What::Window(words.clone()))
+            });
         };
         if definition.ranks.is_empty() {
             row(2, String::new());
@@ -408,9 +346,9 @@ fn windows_of(
 /// Makes a row of bursts of `messages` messages for each size of a message.
 fn bursts_of(
     definition: &RowDefinition,
-    made: impl Fn(String, bool, What) -> Row,
+    made: impl Fn(String, bool, What) -> Definition,
     messages: u32,
-) -> Result<Vec<Row>, String> {
+) -> Result<Vec<Definition>, String> {
     let others = [
         ("layout", definition.layout.is_some()),
         ("halo", definition.halo.is_some()),
@@ -430,7 +368,7 @@ fn bursts_of(
         let what = What::Burst(format!("{messages} {}", bytes(size)?));
         let row = made(format!("{}-{size}", definition.name), definition.is_quick(size), what);
         let about = format!("{messages} {}", row.about);
-        Ok(Row { text: format!("{about} of {size}"), about, ..row })
+        Ok(Definition { text: format!("{about} of {size}"), about, ..row })
     };
     definition.sizes.iter().map(one).collect()
 }
@@ -439,9 +377,9 @@ fn bursts_of(
 /// 0 bytes for each number of ranks. The name and the class of each row contain the number of ranks.
 fn collectives_of(
     definition: &RowDefinition,
-    made: impl Fn(String, bool, What) -> Row,
+    made: impl Fn(String, bool, What) -> Definition,
     operation: &str,
-) -> Result<Vec<Row>, String> {
+) -> Result<Vec<Definition>, String> {
     let others = [
         ("layout", definition.layout.is_some()),
         ("halo", definition.halo.is_some()),
@@ -466,7 +404,7 @@ fn collectives_of(
             let quick = definition.is_quick(size.map_or("", String::as_str));
             let what = What::Collective { operation: operation.to_owned(), bytes };
             let row = made(name, quick, what);
-            rows.push(Row {
+            rows.push(Definition {
                 class: format!("{}-x{ranks}", definition.class),
                 text: format!("{}, {ranks} ranks", row.about),
                 ranks,
@@ -533,7 +471,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-impl Row {
+impl Definition {
     /// Returns the line that tells the C program to prepare this row.
     pub fn command(&self, memory: Memory) -> String {
         match &self.what {
@@ -587,11 +525,11 @@ pub(crate) fn matches(name: &str, pattern: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Definitions, LAYOUT, Memory, family, matches};
+    use super::{Definitions, Kind, LAYOUT, Memory, family, matches};
 
     #[test]
     fn the_built_in_rows_are_sound() {
-        let all = Definitions::messages();
+        let all = Definitions::of(Kind::Messages);
         let row = |name: &str| all.rows.iter().find(|r| r.name == name).expect(name).clone();
         assert_eq!(row("contig-8B").command(Memory::User), "row pingpong user plain contig 8");
         assert_eq!(
@@ -611,7 +549,7 @@ mod tests {
 
     #[test]
     fn collectives_have_a_row_for_each_number_of_ranks() {
-        let all = Definitions::collectives();
+        let all = Definitions::of(Kind::Collectives);
         let row = |name: &str| all.rows.iter().find(|r| r.name == name).expect(name).clone();
         let allreduce = row("allreduce-8B-x8");
         assert_eq!((allreduce.ranks, allreduce.class.as_str()), (8, "collective-x8"));
@@ -624,7 +562,7 @@ mod tests {
 
     #[test]
     fn rows_of_windows_have_sizes_and_numbers_of_ranks() {
-        let all = Definitions::one_sided();
+        let all = Definitions::of(Kind::OneSided);
         let row = |name: &str| all.rows.iter().find(|r| r.name == name).expect(name).clone();
         assert_eq!(row("put-8B").command(Memory::Alloc), "row window alloc put contig 8");
         assert_eq!(row("get-struct-64K").command(Memory::User), "row window user get struct 5041");
@@ -640,7 +578,7 @@ mod tests {
 
     #[test]
     fn rows_of_the_interposer_have_bars() {
-        let all = Definitions::interpose();
+        let all = Definitions::of(Kind::Interpose);
         let row = |name: &str| all.rows.iter().find(|r| r.name == name).expect(name).clone();
         assert_eq!(
             row("b1s2-64K").command(Memory::User),
@@ -661,10 +599,10 @@ mod tests {
     #[test]
     fn names_have_families_and_families_have_descriptions() {
         let all = [
-            Definitions::messages(),
-            Definitions::collectives(),
-            Definitions::one_sided(),
-            Definitions::interpose(),
+            Definitions::of(Kind::Messages),
+            Definitions::of(Kind::Collectives),
+            Definitions::of(Kind::OneSided),
+            Definitions::of(Kind::Interpose),
             Definitions::regret(),
         ];
         for row in all.iter().flat_map(|all| &all.rows) {
@@ -692,7 +630,7 @@ mod tests {
 
     #[test]
     fn patterns_are_parts_of_names() {
-        let all = Definitions::messages();
+        let all = Definitions::of(Kind::Messages);
         let count = |pattern| all.rows.iter().filter(|row| matches(&row.name, pattern)).count();
         assert_eq!(count("8B"), 1);
         assert_eq!(count("d1s8-64K"), 1);

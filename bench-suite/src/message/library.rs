@@ -26,9 +26,6 @@ const SOURCES: [(&str, &str); 12] = [
 ];
 const FLAGS: [&str; 5] = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"];
 
-/// The name of typepack in rows.
-pub const TYPEPACK: &str = "typepack";
-
 /// The kinds of libraries. They differ in the options of the launcher and in the environment variables
 /// that they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //! libraries that take part, and compiles the C program, `message/*.c`, with the mpicc of each; `apart.rs`
 //! lets jobs of two builds use the same cores) -> `session.rs` (a job that exists for the whole run) ->
 //! `suite.rs` (rows, round by round) and `whole.rs` (rows about whole jobs: starting, waiting and ending)
-//! -> `report.rs` (table, CSV) and `summary.rs` (bars). `regret/` compares the free choice of the way of a
+//! -> `report.rs` (table, CSV, bars). `regret/` compares the free choice of the way of a
 //! long message with forced ways, in jobs of one library.
 //!
 //! Invariant: only one job works at a time. The ranks of all other jobs sleep in `read`, outside of MPI.
@@ -22,5 +22,4 @@ pub mod regret;
 pub mod report;
 pub mod session;
 pub mod suite;
-pub mod summary;
 pub mod whole;

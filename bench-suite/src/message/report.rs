@@ -1,25 +1,20 @@
-//! Turns the measured rows into a table and into CSV.
+//! The results of a run of jobs, with its table, its CSV and its summary.
 //!
-//! `summary.rs` compares the rows with the bars.
+//! `command.rs` and `../files/command.rs` fill in a [`Run`]. `../row/` prints the rows and compares them with the bars.
+//! Rows of jobs have no mark of steadiness.
 
-use super::suite::Measured;
 use super::whole::Whole;
-use crate::builds::Compared;
+use crate::builds::{self, Compared};
 use crate::definition::legend;
 use crate::load::Load;
-use crate::measure::STEADY;
+use crate::row::bar::{self, Bar, word};
+use crate::row::kind::Kind;
+use crate::row::report::{csv as rows_csv, table as rows_table, us};
+use crate::row::{Distance, Row, STEADY, Sides};
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The name of the table of messages in records.
-pub const MESSAGES: &str = "pingpong";
-/// The name of the table of collectives in records.
-pub const COLLECTIVES: &str = "collectives";
-/// The name of the table of one-sided communication in records.
-pub const ONE_SIDED: &str = "one-sided";
-/// The name of the table of the interposer in records.
-pub const INTERPOSE: &str = "interpose";
 /// The hosts of the interposer: the names of the peers with the standard ABI.
 pub const HOSTS: [&str; 2] = ["mpich", "impi-rt"];
 /// What follows the name of a host in the name of the same host behind the interposer.
@@ -27,157 +22,71 @@ pub const BEHIND: &str = "+typepack";
 /// The name of the table of jobs in records.
 pub const JOBS: &str = "jobs";
 
-/// The subject of a run: which rows it measures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Subject {
-    /// Messages and halos between two ranks, and whole jobs.
-    #[default]
-    Messages,
-    /// Collective calls.
-    Collectives,
-    /// One-sided communication.
-    OneSided,
-    /// Messages and halos of another MPI library (the host), alone and behind typepack's interposer.
-    Interpose,
-}
-
-impl Subject {
-    /// Returns a phrase that names what the bars of this subject apply to.
-    pub fn bars(self) -> &'static str {
-        match self {
-            Self::Messages => "messages, halos and jobs",
-            Self::Collectives => "collectives",
-            Self::OneSided => "one-sided communication",
-            Self::Interpose => "the interposer",
-        }
-    }
-
-    /// Returns the name that the table of this subject has in records.
-    pub fn table(self) -> &'static str {
-        match self {
-            Self::Messages => MESSAGES,
-            Self::Collectives => COLLECTIVES,
-            Self::OneSided => ONE_SIDED,
-            Self::Interpose => INTERPOSE,
-        }
-    }
-
-    /// Returns the word for the rows of this subject.
-    pub(crate) fn rows(self) -> &'static str {
-        match self {
-            Self::Messages => "messages",
-            Self::Collectives => "collectives",
-            Self::OneSided => "one-sided",
-            Self::Interpose => "interposer",
-        }
-    }
-
-    /// Returns a phrase that says what the times of the rows mean.
-    pub(crate) fn times(self) -> &'static str {
-        match self {
-            Self::Messages | Self::Interpose => {
-                "half of there and back, or one exchange of six faces"
-            }
-            Self::Collectives => "one call, from the first rank's begin to the last one's end",
-            Self::OneSided => {
-                "one operation with its flush, one fence, epoch, lock, insertion or exchange of six faces"
-            }
-        }
-    }
-}
-
 /// The results of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// The subject of the run.
-    pub subject: Subject,
+    /// What the run measures.
+    pub kind: Kind,
     /// What other programs did before the run; `None` if nobody has looked.
     pub load: Option<Load>,
     /// The families of the rows with their descriptions.
     pub families: Vec<(String, String)>,
-    /// The names of all libraries. The first one is typepack, whose ratios the tables show.
-    pub libraries: Vec<String>,
+    /// The names of all competitors. The first one is typepack, whose ratios the tables show.
+    pub competitors: Vec<String>,
     /// Names of the peers.
     pub peers: Vec<String>,
     /// The versions that the libraries report, and remarks about the run, one line each.
     pub versions: Vec<String>,
-    /// The rows of messages and halos, of collectives, or of one-sided communication.
-    pub rows: Vec<Measured>,
+    /// The rows.
+    pub rows: Vec<Row>,
     /// The rows of whole jobs.
     pub jobs: Vec<Whole>,
     /// For each other build of typepack: its name, and the rows that have been measured both for it and for
-    /// the first library.
+    /// the first competitor.
     pub builds: Vec<(String, Vec<Compared>)>,
     /// The faults, one line each.
     pub faults: Vec<String>,
 }
 
+/// A competitor whose ratios are stated, the peers with which it is compared, and the host if it is one behind the
+/// interposer.
+type Part = (String, Vec<String>, Option<String>);
+
 impl Run {
-    /// Returns the name of the library whose ratios the tables show. It is a build of typepack.
+    /// Returns the name of the competitor whose ratios the tables show. It is a build of typepack.
     pub fn own(&self) -> &str {
-        self.libraries.first().map_or("", String::as_str)
+        self.competitors.first().map_or("", String::as_str)
     }
 
-    /// Returns the libraries that are compared with others, and for each of them those others. For the interposer,
-    /// each host behind it is compared with the host alone.
-    pub(crate) fn sides(&self) -> Vec<(String, Vec<String>)> {
-        if self.subject != Subject::Interpose {
-            return vec![(self.own().to_owned(), self.peers.clone())];
+    /// Returns the parts of the run. For the interposer, each host behind it is compared with the host alone.
+    fn parts(&self) -> Vec<Part> {
+        if self.kind != Kind::Interpose {
+            return vec![(self.own().to_owned(), self.peers.clone(), None)];
         }
-        let behind =
-            |name: &String| Some((name.clone(), vec![name.strip_suffix(BEHIND)?.to_owned()]));
-        self.libraries.iter().filter_map(behind).collect()
-    }
-
-    /// Returns a run for each of the sides, with the rows and figures of this side alone.
-    pub fn parts(&self) -> Vec<Self> {
-        if self.subject != Subject::Interpose {
-            return vec![self.clone()];
-        }
-        let part = |(own, peers): (String, Vec<String>)| {
-            let libraries: Vec<String> = std::iter::once(own).chain(peers.clone()).collect();
-            let mut rows = self.rows.clone();
-            rows.iter_mut().for_each(|row| row.figures.retain(|f| libraries.contains(&f.library)));
-            Self { subject: self.subject, libraries, peers, rows, ..Self::default() }
+        let behind = |name: &String| {
+            let host = name.strip_suffix(BEHIND)?.to_owned();
+            Some((name.clone(), vec![host.clone()], Some(host)))
         };
-        self.sides().into_iter().map(part).collect()
-    }
-
-    /// Returns the host of one of the `parts` of a run of the interposer; `None` for other runs.
-    pub fn host(&self) -> Option<&str> {
-        if self.subject == Subject::Interpose {
-            self.peers.first().map(String::as_str)
-        } else {
-            None
-        }
+        self.competitors.iter().filter_map(behind).collect()
     }
 }
 
-/// Formats a time in microseconds. `ns` is the time in nanoseconds.
-pub(crate) fn us(ns: f64) -> String {
-    match ns / 1000.0 {
-        us if us < 10.0 => format!("{us:.3}"),
-        us if us < 1000.0 => format!("{us:.1}"),
-        us => format!("{us:.0}"),
-    }
-}
-
-/// Returns a line about a row that has just been measured: the time of each library, the ratio, and the duration of the
-/// measurement of the row.
-pub fn line(run: &Run, row: &Measured, duration: Duration) -> String {
-    let figures = run.libraries.iter().map(|name| match row.figure(name) {
+/// Returns a line about a row that has just been measured: the time of each competitor, the ratio, and the duration of
+/// the measurement of the row.
+pub fn line(run: &Run, row: &Row, duration: Duration) -> String {
+    let figures = run.competitors.iter().map(|name| match row.figure(name) {
         Some(figure) => format!("{name} {} us", us(figure.ns)),
         None => format!("{name} failed"),
     });
     let figures = figures.collect::<Vec<String>>().join(", ");
-    let sides = run.sides();
-    let ratios = sides.iter().filter_map(|(own, peers)| Some((own, row.against(own, peers)?.0)));
-    let ratio: String = match run.subject {
-        Subject::Interpose => ratios.map(|(own, ratio)| format!("; {own} {ratio:.2}")).collect(),
-        _ => ratios.map(|(_, ratio)| format!("; best peer's time / ours {ratio:.2}")).collect(),
+    let ratio = |(own, peers, host): Part| {
+        let ratio = row.against(&own, &peers)?.value;
+        let what = host.map_or("best peer's time / ours".to_owned(), |_| own);
+        Some(format!("; {what} {ratio:.2}"))
     };
-    let (name, memory, seconds) = (&row.name, row.memory, duration.as_secs_f64());
-    format!("{name} {memory}: {figures}{ratio}; measured in {seconds:.1} s")
+    let ratios: String = run.parts().into_iter().filter_map(ratio).collect();
+    let seconds = duration.as_secs_f64();
+    format!("{}: {figures}{ratios}; measured in {seconds:.1} s", row.title())
 }
 
 /// Returns the human-readable tables.
@@ -186,9 +95,26 @@ pub fn table(run: &Run) -> String {
     if !run.rows.is_empty() {
         let families = run.families.iter();
         out.push_str(&legend(families.map(|(name, about)| (name.as_str(), about.as_str()))));
-        out.push('\n');
-        let parts: Vec<String> = run.parts().iter().map(messages).collect();
-        out.push_str(&parts.join("\n"));
+        for (own, peers, host) in run.parts() {
+            let is_shown = |name: &&str| host.is_none() || *name == own || *name == peers[0];
+            let names: Vec<&str> =
+                run.competitors.iter().map(String::as_str).filter(is_shown).collect();
+            let sides = Sides { own: &own, peers: &peers };
+            let table = rows_table(&run.rows, &names, sides, run.kind.unit());
+            let meaning = run.kind.meaning();
+            let _ = writeln!(
+                out,
+                "\n{table}{meaning} /best peer: time of the best peer over that of {own}. ~: rounds differ by more \
+                 than {STEADY}x."
+            );
+        }
+    }
+    let billion = run.rows.iter().filter(|row| row.class == "billion");
+    for (row, figure) in billion.flat_map(|row| row.figures.iter().map(move |fig| (row, fig))) {
+        if let (Some([ns, _]), Some(growth)) = (figure.first, figure.growth) {
+            let (row, who, kib) = (&row.name, &figure.competitor, growth / 1024);
+            let _ = writeln!(out, "{row}: {who}: {:.3} ms, {kib} KiB", ns / 1e6);
+        }
     }
     if !run.jobs.is_empty() {
         out.push_str(&jobs(run));
@@ -196,54 +122,15 @@ pub fn table(run: &Run) -> String {
     out
 }
 
-fn messages(run: &Run) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    let mut header = vec!["row", "memory", "CPUs", "line"];
-    header.extend(run.libraries.iter().map(String::as_str));
-    header.extend(["/best", "best", "", "/pack"]);
-    table.set_header(header);
-    for row in &run.rows {
-        let mut cells = vec![
-            row.name.clone(),
-            row.memory.to_owned(),
-            row.distance().name().to_owned(),
-            format!("{:.0}", row.probe),
-        ];
-        cells.extend(run.libraries.iter().map(|name| match row.figure(name) {
-            Some(figure) if figure.spread > STEADY => format!("{}~", us(figure.ns)),
-            Some(figure) => us(figure.ns),
-            None => "failed".to_owned(),
-        }));
-        let ratio = row.against(run.own(), &run.peers);
-        cells.push(ratio.map_or_else(String::new, |(ratio, _)| format!("{ratio:.2}")));
-        cells.push(row.best(&run.peers).map_or_else(String::new, |f| f.library.clone()));
-        cells.push(if ratio.is_none_or(|(_, steady)| steady) { "" } else { "~" }.to_owned());
-        let pack = row.over_pack(run.own());
-        cells.push(pack.map_or_else(String::new, |(ratio, _)| format!("{ratio:.2}")));
-        table.add_row(cells);
-    }
-    for column in table.column_iter_mut().skip(3).take(run.libraries.len() + 2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    format!(
-        "{table}\nMicroseconds, medians of interleaved rounds: {}. line: one way of a cache line, \
-         ns. /best: time of the best peer over that of {}. ~: rounds differ by more than \
-         {STEADY}x.\n",
-        run.subject.times(),
-        run.own()
-    )
-}
-
 fn jobs(run: &Run) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     let mut header = vec!["job", "unit"];
-    header.extend(run.libraries.iter().map(String::as_str));
+    header.extend(run.competitors.iter().map(String::as_str));
     table.set_header(header);
     for job in &run.jobs {
         let mut cells = vec![job.what.text.to_owned(), job.what.unit.to_owned()];
-        cells.extend(run.libraries.iter().map(|name| {
+        cells.extend(run.competitors.iter().map(|name| {
             job.value(name).map_or_else(|| "failed".to_owned(), |value| format!("{value:.2}"))
         }));
         table.add_row(cells);
@@ -254,38 +141,11 @@ fn jobs(run: &Run) -> String {
     format!("\n{table}\n")
 }
 
-/// Returns the rows as CSV: a header line and one line per row and library. If there are rows of whole
-/// jobs, a second table follows: a comment line with the name of the table, a header line, and one line
-/// per row and library.
+/// Returns the rows as CSV. If there are rows of whole jobs, a second table follows: a comment line with the name of
+/// the table, a header line, and one line per row and library.
 pub fn csv(run: &Run) -> String {
-    let mut text = run.load.map_or_else(String::new, |load| load.comment(run.subject.table()));
-    text.push_str(
-        "row,class,memory,bytes,touched,distance,line_ns,line_spread,library,ns,spread,pack_ns,best_peer_ratio\n",
-    );
-    let sides = run.sides();
-    for row in &run.rows {
-        for figure in &row.figures {
-            let side = sides.iter().find(|(own, _)| *own == figure.library);
-            let ratio = side.and_then(|(own, peers)| row.against(own, peers));
-            let _ = writeln!(
-                text,
-                "{},{},{},{},{},{},{:.1},{:.2},{},{:.1},{:.3},{},{}",
-                row.name,
-                row.class,
-                row.memory,
-                row.bytes,
-                row.touched,
-                row.distance().name(),
-                row.probe,
-                row.probe_spread,
-                figure.library,
-                figure.ns,
-                figure.spread,
-                figure.pack.map_or_else(String::new, |ns| format!("{ns:.1}")),
-                ratio.map_or_else(String::new, |(ratio, _)| format!("{ratio:.4}")),
-            );
-        }
-    }
+    let mut text = run.load.map_or_else(String::new, |load| load.comment(run.kind.table()));
+    text.push_str(&rows_csv(&run.rows));
     if !run.jobs.is_empty() {
         let _ = writeln!(text, "# typepack-bench {JOBS}\njob,unit,library,value,bar");
         for job in &run.jobs {
@@ -299,42 +159,98 @@ pub fn csv(run: &Run) -> String {
     text
 }
 
+/// Returns the human-readable summary: the bars with their verdicts, the distances of the CPUs, the
+/// versions, the comparisons of builds, every row that falls short of a missed bar, and the faults.
+pub fn summary(run: &Run, bars: &[Bar]) -> String {
+    let mut out = run.load.map_or_else(String::new, |load| format!("{load}\n\n"));
+    let _ = write!(
+        out,
+        "Bars for {} (steady rows decide; ties with peers are 3 %, or 1.5x for rows that touch more than 8 MiB)\n\n",
+        run.kind.text()
+    );
+    let mut short = String::new();
+    if !run.rows.is_empty() {
+        out.push_str(&bar::heading());
+    }
+    for (own, peers, host) in run.parts().into_iter().filter(|_| !run.rows.is_empty()) {
+        let sides = Sides { own: &own, peers: &peers };
+        let is_own = |bar: &&Bar| bar.host.is_none() || bar.host == host;
+        let bars: Vec<Bar> = bars.iter().filter(is_own).cloned().collect();
+        let title = host.map_or_else(String::new, |host| format!("{host}: "));
+        bar::lines(&run.rows, sides, (&title, &bars), |_| String::new(), [&mut out, &mut short]);
+    }
+    if !run.jobs.is_empty() {
+        let _ =
+            writeln!(out, "\n{:<6}{:<50}{:>17}{:>8}{:>8}", "", "job", "measured", "bar", "goal");
+    }
+    for job in &run.jobs {
+        let value = job.value(run.own());
+        let _ = writeln!(
+            out,
+            "{:<6}{:<50}{:>17}{:>8}{:>8}",
+            word(value.map(|value| value <= job.what.bar)),
+            job.what.text,
+            value.map_or("-".to_owned(), |value| format!("{value:.2} {}", job.what.unit)),
+            job.what.bar,
+            job.what.goal
+        );
+    }
+    out.push('\n');
+    if run.kind != Kind::Files {
+        let _ = writeln!(out, "{}", Distance::counts(run.rows.iter().map(Row::distance)));
+    }
+    for version in &run.versions {
+        let _ = writeln!(out, "{version}");
+    }
+    if run.peers.is_empty() {
+        out.push_str("No peers took part: `scripts/bench peers` fetches them.\n");
+    }
+    for (base, rows) in &run.builds {
+        let _ = write!(out, "\n{}", builds::text(run.own(), base, rows));
+    }
+    out.push_str(&short);
+    if !run.faults.is_empty() {
+        out.push_str("\nFaults\n");
+        run.faults.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Run, csv, table};
-    use crate::message::suite::{Figure, Measured};
+    use super::{Run, csv, summary, table};
+    use crate::message::definition::Definitions;
+    use crate::row::kind::Kind;
+    use crate::row::{Figure, Row};
 
     #[test]
-    fn a_failed_peer_is_shown_as_such() {
-        let figure =
-            |library: &str, ns| Figure { library: library.to_owned(), ns, spread: 1.0, pack: None };
-        let row = Measured {
-            name: "contig-8B".to_owned(),
-            class: "small".to_owned(),
-            memory: "user",
-            bytes: 8,
-            touched: 128,
-            probe: 60.0,
-            probe_spread: 1.1,
-            figures: vec![figure("typepack", 100.0), figure("one", 150.0)],
-        };
+    fn a_host_behind_the_interposer_is_compared_with_itself_alone() {
+        let figures = vec![Figure::new("one+typepack", 100.0, 1.0), Figure::new("one", 150.0, 1.0)];
+        let row = Row { name: "contig-8B".into(), part: "user".into(), figures, ..Row::default() };
         let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
         let run = Run {
-            libraries: names(&["typepack", "one", "two"]),
+            kind: Kind::Interpose,
+            competitors: names(&["one+typepack", "one", "two+typepack", "two"]),
             peers: names(&["one", "two"]),
             rows: vec![row],
             ..Run::default()
         };
         let text = table(&run);
         let line = text.lines().find(|l| l.contains("contig-8B")).expect("the row");
-        assert!(
-            line.contains("failed") && line.contains("1.50") && line.contains("near"),
-            "{line}"
-        );
-        let csv = csv(&run);
-        assert_eq!(csv.lines().count(), 3, "{csv}");
-        assert!(
-            csv.contains("contig-8B,small,user,8,128,near,60.0,1.10,typepack,100.0,1.000,,1.5000")
-        );
+        assert!(line.contains("1.50") && !line.contains("failed"), "{line}");
+        assert_eq!(csv(&run).lines().count(), 3, "{}", csv(&run));
+    }
+
+    #[test]
+    fn a_message_is_held_against_its_own_pack() {
+        let own = Figure { pack: Some(1.0), ..Figure::new("typepack", 1.1, 1.0) };
+        let row =
+            Row { part: "user".into(), class: "face".into(), figures: vec![own], ..Row::default() };
+        let competitors = vec!["typepack".to_owned()];
+        let run = Run { competitors, rows: vec![row], ..Run::default() };
+        let text = summary(&run, &Definitions::of(Kind::Messages).bars);
+        let line = text.lines().find(|line| line.contains("single pack")).expect("the bar");
+        assert!(line.starts_with("pass") && line.contains(" 1.10 "), "{line}");
+        assert!(text.contains("No peers took part"), "{text}");
     }
 }

@@ -8,7 +8,7 @@
 
 use super::library::Library;
 use super::session::{finish, wait};
-use crate::measure::median;
+use crate::row::median;
 use crate::split;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};

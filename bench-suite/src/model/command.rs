@@ -7,8 +7,10 @@ use super::measure;
 use super::predict::{Case, Network, Overlap, strong_edge};
 use super::rates::Rates;
 use super::report;
-use crate::message::command::{Fault, PREFIX, behind};
-use crate::message::library::{Library, TYPEPACK};
+use crate::message::arguments::{Fault, PREFIX};
+use crate::message::command::behind;
+use crate::message::library::Library;
+use crate::row::TYPEPACK;
 use std::path::{Path, PathBuf};
 
 /// The arguments of `typepack-bench model`.

@@ -194,11 +194,6 @@ pub(super) fn picture(
     Ok(text)
 }
 
-/// Returns the geometric mean of `values`, which must not be empty.
-pub(super) fn mean(values: &[f64]) -> f64 {
-    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
-}
-
 /// Returns the text at the bottom of a picture. It states the CPU, the date and the commit of the record, and whether
 /// other programs made the run `part` unusable.
 pub(super) fn origin(machine: &[String], part: &str) -> String {

@@ -6,12 +6,13 @@
 //! the choice of groups. A competitor that lacks a figure at a size has no point there.
 
 use super::axis::{
-    Canvas, Drawn, FAINT, INK, Log, PALE, Stand, colour, cut, fitting, line, mean, origin, picture,
+    Canvas, Drawn, FAINT, INK, Log, PALE, Stand, colour, cut, fitting, line, origin, picture,
     write, write_up,
 };
-use super::subject::{self, Row, Subject};
+use super::subject::{self, Subject};
 use crate::record::Record;
-use crate::report::size_text;
+use crate::row::report::size_text;
+use crate::row::{Row, mean};
 use plotters::prelude::*;
 use plotters::style::RGBColor;
 
@@ -79,16 +80,16 @@ fn panel(subject: &Subject, place: &subject::Panel) -> Option<Panel> {
     let rows: Vec<&Row> = subject
         .rows
         .iter()
-        .filter(|row| row.part == place.part && place.groups.contains(&row.group))
+        .filter(|row| row.part == place.part && place.groups.contains(&row.name))
         .collect();
     let sizes_of = |group: &str| -> Vec<u64> {
         let mut sizes: Vec<u64> =
-            rows.iter().filter(|row| row.group == group).filter_map(|row| row.size).collect();
+            rows.iter().filter(|row| row.name == group).filter_map(|row| row.size).collect();
         sizes.sort_unstable();
         sizes.dedup();
         sizes
     };
-    let mut groups: Vec<&str> = rows.iter().map(|row| row.group.as_str()).collect();
+    let mut groups: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     groups.dedup();
     let sizes = groups.iter().map(|group| sizes_of(group)).max_by_key(Vec::len)?;
     if sizes.len() < LEAST_SIZES {
@@ -96,11 +97,10 @@ fn panel(subject: &Subject, place: &subject::Panel) -> Option<Panel> {
     }
     groups.retain(|group| sizes_of(group) == sizes);
     let at = |name: &str, size: u64| -> Option<f64> {
-        let own = rows
-            .iter()
-            .filter(|row| row.size == Some(size) && groups.contains(&row.group.as_str()));
-        let all: Option<Vec<f64>> = own.map(|row| Some(row.speed(name)?.speed)).collect();
-        all.map(|all| mean(&all))
+        let own =
+            rows.iter().filter(|row| row.size == Some(size) && groups.contains(&row.name.as_str()));
+        let all: Option<Vec<f64>> = own.map(|row| Some(row.rate(row.figure(name)?))).collect();
+        all.and_then(|all| mean(all.into_iter()))
     };
     let speeds = |name: &String| -> Vec<f64> {
         sizes.iter().map(|&size| at(name, size).unwrap_or(f64::NAN)).collect()

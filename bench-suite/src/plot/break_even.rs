@@ -12,7 +12,9 @@
 use super::axis::{Canvas, Drawn, FAINT, INK, LOSS, Log, Stand, WIN, line, origin, picture, write};
 use crate::record::{PEERS, Record, Table};
 use crate::regret;
-use crate::report::size_text;
+use crate::row::report::read;
+use crate::row::report::size_text;
+use crate::row::{OWN, Row};
 use plotters::prelude::*;
 
 const WIDTH: u32 = 960;
@@ -32,7 +34,7 @@ pub(super) fn svg(record: &Record) -> Result<Option<String>, String> {
     let (Some(table), Some(rows)) = (record.table(regret::NAME), record.table(PEERS)) else {
         return Ok(None);
     };
-    let list = repaid(table, rows);
+    let list = repaid(table, &read(rows));
     if list.is_empty() {
         return Ok(None);
     }
@@ -121,11 +123,10 @@ fn dot(root: &Canvas<'_>, (x, y): (i32, i32), mark: Mark) -> Drawn {
     Ok(())
 }
 
-fn repaid(table: &Table, rows: &Table) -> Vec<Repaid> {
+fn repaid(table: &Table, rows: &[Row]) -> Vec<Repaid> {
     let mut names: Vec<(&str, &str)> =
         table.lines().map(|line| (line.text("layout"), line.text("bytes"))).collect();
     names.dedup();
-    let peers = rows.peers();
     let of = |(layout, bytes): (&str, &str)| -> Option<Repaid> {
         let own: Vec<_> = table
             .lines()
@@ -141,12 +142,12 @@ fn repaid(table: &Table, rows: &Table) -> Vec<Repaid> {
         let uses = |cost: f64, saving: f64| {
             if saving > 0.0 { (cost / saving).max(1.0) } else { f64::INFINITY }
         };
-        let row = rows.lines().find(|line| {
-            let place = [line.text("layout"), line.text("bytes"), line.text("direction")];
-            place == [layout, bytes, "pack"]
-        });
-        let peer =
-            row.and_then(|row| Some(row.number("bytes")? / row.speed(row.fastest(&peers)?)?));
+        let row = rows
+            .iter()
+            .find(|row| row.name == layout && row.part == "pack" && row.bytes.to_string() == bytes);
+        let peers = row.into_iter().flat_map(|row| &row.figures);
+        let peers = peers.filter(|figure| !OWN.contains(&figure.competitor.as_str()));
+        let peer = peers.map(|figure| figure.ns).min_by(f64::total_cmp);
         Some(Repaid {
             name: format!("{layout}, {}", bytes.parse().map_or(bytes.to_owned(), size_text)),
             uses: [

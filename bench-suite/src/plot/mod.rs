@@ -23,9 +23,6 @@ pub struct Picture {
     pub text: String,
 }
 
-/// The name that the table of DDTBench has in records.
-pub const DDTBENCH: &str = "peers --set ddtbench";
-
 /// Draws every picture for which `record` contains the data.
 ///
 /// # Errors
@@ -57,16 +54,16 @@ mod tests {
     use crate::record::Record;
 
     fn record() -> String {
-        let mut text = String::from(
-            "# cpu: some\nlayout,class,size,bytes,direction,memcpy_gb_per_s,memcpy_spread,\
-             typepack_gb_per_s,typepack_spread,hand_gb_per_s,hand_spread,mpich_gb_per_s,mpich_spread\n",
-        );
+        let mut text =
+            String::from("# cpu: some\nrow,class,size,bytes,part,competitor,ns,spread\n");
+        let figures = [("memcpy", 100), ("typepack", 200), ("hand", 160), ("mpich", 400)];
         for (layout, class) in [("d1s2", "plain"), ("struct", "gapped"), ("cols64", "transpose")] {
             for size in [128, 1024, 16384] {
                 for direction in ["pack", "unpack"] {
-                    text += &format!(
-                        "{layout},{class},{size},{size},{direction},40,1,20,1,25,1,10,1\n"
-                    );
+                    for (name, ns) in figures {
+                        let row = format!("{layout},{class},{size},{size},{direction}");
+                        text += &format!("{row},{name},{},1\n", ns * size);
+                    }
                 }
             }
         }
@@ -102,18 +99,18 @@ mod tests {
     #[test]
     fn a_record_of_files_is_drawn_with_gaps() {
         let mut text = String::from(
-            "# cpu: some\n# typepack-bench io\n# load of other programs, io: not usable: load 12\nrow,class,block,direction,calls,bytes,library,first_ns,\
-             first_spread,best_ns,best_spread,turns,growth,fault\n",
+            "# cpu: some\n# typepack-bench io\n# load of other programs, io: not usable: load 12\n\
+             row,class,size,part,bytes,competitor,ns,spread,over\n",
         );
         for block in [8, 64, 512] {
-            for library in ["typepack", "mpich", "loop-kept"] {
+            for name in ["typepack", "mpich", "loop-kept"] {
                 // The peer is too slow for the smaller blocks.
-                let figures = match (block, library) {
-                    (8, "mpich") => ",,,,0,,over 20",
-                    _ => "900,1.0,700,1.0,3,0,",
+                let figures = match (block, name) {
+                    (8, "mpich") => "20000000000,1,over",
+                    _ => "700,1,",
                 };
-                let row = format!("{block}B-read-collective,fine,{block},read,collective,1000");
-                text += &format!("{row},{library},{figures}\n");
+                let row = format!("{block}B-read-collective,fine,{block},read-collective,1000");
+                text += &format!("{row},{name},{figures}\n");
             }
         }
         let list = pictures(&Record::parse(&text).expect("a record")).expect("pictures");
@@ -126,16 +123,13 @@ mod tests {
 
     #[test]
     fn messages_and_their_relatives_have_the_same_two_pictures() {
-        let header = "row,class,memory,bytes,touched,distance,line_ns,line_spread,library,ns,spread,pack_ns,\
-                      best_peer_ratio\n";
+        let header = "row,class,part,bytes,touched,line_ns,line_spread,competitor,ns,spread\n";
         let table = |name: &str, rows: &[&str], memories: &[&str], libraries: &[&str]| {
             let mut text = format!("# cpu: some\n# typepack-bench {name}\n{header}");
             for (row, memory) in rows.iter().flat_map(|row| memories.iter().map(move |m| (row, m)))
             {
                 for (place, library) in (1..).zip(libraries) {
-                    text += &format!(
-                        "{row},a,{memory},1024,2048,near,50,1,{library},{place}00,1.0,,\n"
-                    );
+                    text += &format!("{row},a,{memory},1024,2048,50,1,{library},{place}00,1.0\n");
                 }
             }
             Record::parse(&text).expect("a record")
@@ -173,8 +167,8 @@ mod tests {
 
     #[test]
     fn a_record_without_peers_is_drawn() {
-        let text: String = "layout,class,size,bytes,direction,typepack_gb_per_s,typepack_spread\n\
-                            a,plain,128,128,pack,2,1\n"
+        let text: String = "row,class,size,bytes,part,competitor,ns,spread\n\
+                            a,plain,128,128,pack,typepack,2,1\n"
             .to_owned();
         let list = pictures(&Record::parse(&text).expect("a record")).expect("pictures");
         let names: Vec<&str> = list.iter().map(|picture| picture.name.as_str()).collect();

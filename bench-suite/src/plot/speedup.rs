@@ -7,12 +7,12 @@
 //! is written beside the line.
 
 use super::axis::{
-    Canvas, Drawn, FAINT, INK, LOSS, Log, PALE, Stand, WIN, cut, line, mean, origin, picture,
-    width, write,
+    Canvas, Drawn, FAINT, INK, LOSS, Log, PALE, Stand, WIN, cut, line, origin, picture, width,
+    write,
 };
 use super::subject::{Side, Subject};
 use crate::record::Record;
-use crate::summary::TIE;
+use crate::row::{TIE, mean};
 use plotters::prelude::*;
 
 /// The width of an axis, and the space between two axes.
@@ -31,12 +31,17 @@ const ENDS: [f64; 2] = [0.25, 64.0];
 type Ratios = Option<[f64; 3]>;
 
 fn ratios(subject: &Subject, group: &str, side: &Side) -> Ratios {
-    let own = subject.rows.iter().filter(|row| {
-        row.group == group && side.part.as_ref().is_none_or(|part| row.part == *part)
-    });
-    let mut all: Vec<f64> = own.filter_map(|row| row.ratio(&side.own, &side.others)).collect();
+    let own = subject
+        .rows
+        .iter()
+        .filter(|row| row.name == group && side.part.as_ref().is_none_or(|part| row.part == *part));
+    let mut all: Vec<f64> = own
+        .filter_map(|row| row.against(&side.own, &side.others))
+        .filter(|ratio| ratio.steady)
+        .map(|ratio| ratio.value)
+        .collect();
     all.sort_by(f64::total_cmp);
-    Some([*all.first()?, mean(&all), *all.last()?])
+    Some([*all.first()?, mean(all.iter().copied())?, *all.last()?])
 }
 
 pub(super) fn svg(record: &Record, subject: &Subject) -> Result<Option<String>, String> {

@@ -1,59 +1,21 @@
-//! Turns every table of a record into the same rows, so that one picture of bandwidths (`bandwidth.rs`) and one of
+//! Turns every table of a record into subjects, so that one picture of bandwidths (`bandwidth.rs`) and one of
 //! ratios (`speedup.rs`) serve packing, messages, collectives, one-sided communication, the interposer and files.
 //!
-//! A [`Subject`] has [`Row`]s: the bandwidths of all competitors in one group (a layout, or a family of rows of
-//! messages) at one size, in one part (a direction, a kind of memory, or a number of ranks). Its panels say which rows
-//! make lines, and its sides say which competitors are compared. The words that describe groups come from the built-in
-//! definitions.
+//! In the rows of a [`Subject`], the name is that of a group (a layout, or a family of rows of messages), the size is
+//! the one of the picture, and the part is a direction, a kind of memory, or a number of ranks. The panels of a subject
+//! say which rows make lines, and its sides say which competitors are compared. The words that describe groups come
+//! from the built-in definitions.
 
-use super::DDTBENCH;
-use crate::competitor::{HAND, HAND_C, MEMCPY, TYPEPACK};
 use crate::definition;
 use crate::files::definition::{Calls, Direction};
-use crate::files::report as files;
-use crate::files::suite::is_peer;
-use crate::measure::STEADY;
+use crate::files::suite::{LOOPS, is_peer};
 use crate::message::definition::{Definitions, Memory, family};
-use crate::message::report::{BEHIND, Subject as Kind};
-use crate::record::{Line, PEERS, Record, Table};
+use crate::message::report::BEHIND;
+use crate::record::Record;
+use crate::row::kind::Kind;
+use crate::row::report::read;
+use crate::row::{HAND, HAND_C, MEMCPY, OWN, Row, TYPEPACK};
 use std::collections::BTreeMap;
-
-/// The bandwidth of one competitor in a row.
-pub(super) struct Speed {
-    pub(super) name: String,
-    /// In 10^9 bytes per second.
-    pub(super) speed: f64,
-    pub(super) steady: bool,
-}
-
-/// One row of a record.
-pub(super) struct Row {
-    /// The layout, or the family of rows.
-    pub(super) group: String,
-    /// The direction, kind of memory, number of ranks or kind of calls.
-    pub(super) part: String,
-    /// The class of the row, which may be empty.
-    class: String,
-    /// The nominal number of bytes; `None` if the row has only one size.
-    pub(super) size: Option<u64>,
-    pub(super) speeds: Vec<Speed>,
-}
-
-impl Row {
-    /// Returns the bandwidth of `competitor`.
-    pub(super) fn speed(&self, competitor: &str) -> Option<&Speed> {
-        self.speeds.iter().find(|speed| speed.name == competitor)
-    }
-
-    /// Returns the bandwidth of `own` divided by that of the fastest of `others`; `None` if one of the two is missing
-    /// or unsteady.
-    pub(super) fn ratio(&self, own: &str, others: &[String]) -> Option<f64> {
-        let others = others.iter().filter_map(|name| self.speed(name));
-        let best = others.max_by(|a, b| a.speed.total_cmp(&b.speed))?;
-        let own = self.speed(own)?;
-        (own.steady && best.steady).then_some(own.speed / best.speed)
-    }
-}
 
 /// Lines of bandwidth against size in one coordinate system: the rows of some groups in one part.
 pub(super) struct Panel {
@@ -106,8 +68,8 @@ impl Subject {
     pub(super) fn groups(&self) -> Vec<&str> {
         let mut groups: Vec<&str> = Vec::new();
         for row in &self.rows {
-            if !groups.contains(&row.group.as_str()) {
-                groups.push(&row.group);
+            if !groups.contains(&row.name.as_str()) {
+                groups.push(&row.name);
             }
         }
         groups
@@ -117,19 +79,37 @@ impl Subject {
 /// Returns the subjects for which `record` has rows.
 pub(super) fn all(record: &Record) -> Vec<Subject> {
     let mut list = Vec::new();
+    let rows = |kind: Kind| record.table(kind.table()).map(read);
     for direction in ["pack", "unpack"] {
-        for name in [PEERS, DDTBENCH] {
-            list.extend(record.table(name).map(|table| packing(table, direction)));
+        for kind in [Kind::Packing, Kind::Ddtbench] {
+            list.extend(rows(kind).map(|rows| packing(rows, kind, direction)));
         }
     }
     for kind in [Kind::Messages, Kind::Collectives, Kind::OneSided, Kind::Interpose] {
-        list.extend(record.table(kind.table()).map(|table| messages(table, kind)));
+        list.extend(rows(kind).map(|rows| messages(rows, kind)));
     }
-    if let Some(run) = files::read(record) {
-        list.extend(Direction::ALL.map(|direction| accesses(&run, direction)));
+    if let Some(rows) = rows(Kind::Files) {
+        list.extend(Direction::ALL.map(|direction| accesses(&rows, direction)));
     }
     list.retain(|subject| !subject.rows.is_empty());
     list
+}
+
+/// Returns the names of all competitors of `rows`, in the order in which they occur.
+fn competitors(rows: &[Row]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for figure in rows.iter().flat_map(|row| &row.figures) {
+        if !names.contains(&figure.competitor) {
+            names.push(figure.competitor.clone());
+        }
+    }
+    names
+}
+
+/// Returns the words "the best of" with the names of the peers.
+fn best_of(peers: &[String]) -> String {
+    let names = if peers.is_empty() { "no peers".to_owned() } else { peers.join(", ") };
+    format!("over the best of {names}")
 }
 
 fn owned(names: &[&str]) -> Vec<String> {
@@ -144,38 +124,17 @@ const CLASSES: [(&str, &str); 4] = [
     ("transpose", "columns one after the other"),
 ];
 
-fn packing(table: &Table, direction: &str) -> Subject {
-    let peers = owned(&table.peers());
+fn packing(mut rows: Vec<Row>, kind: Kind, direction: &str) -> Subject {
+    let mut peers = competitors(&rows);
+    peers.retain(|name| !OWN.contains(&name.as_str()));
     let mut names = owned(&[MEMCPY, HAND, HAND_C]);
     names.extend(peers.iter().cloned());
     names.push(TYPEPACK.to_owned());
-    let is_reference = table.name == PEERS;
-    let row = |line: Line<'_>| {
-        let speed = |name: &&str| -> Option<Speed> {
-            let spread = line.number(&format!("{name}_spread"));
-            Some(Speed {
-                name: (*name).to_owned(),
-                speed: line.speed(name)?,
-                steady: spread.is_some_and(|spread| spread <= STEADY),
-            })
-        };
-        Row {
-            group: line.text("layout").to_owned(),
-            part: direction.to_owned(),
-            class: line.text("class").to_owned(),
-            size: line.text("size").parse().ok(),
-            speeds: table.competitors().iter().filter_map(speed).collect(),
-        }
-    };
-    let lines = table.lines().filter(|line| line.text("direction") == direction);
-    let rows: Vec<Row> = lines.map(row).collect();
+    let is_reference = kind == Kind::Packing;
+    rows.retain(|row| row.part == direction);
     let panels = CLASSES.iter().map(|(class, title)| Panel {
         title: (*title).to_owned(),
-        groups: rows
-            .iter()
-            .filter(|row| row.class == *class)
-            .map(|row| row.group.clone())
-            .collect(),
+        groups: rows.iter().filter(|row| row.class == *class).map(|row| row.name.clone()).collect(),
         part: direction.to_owned(),
     });
     let side = |title: String, others: Vec<String>| Side {
@@ -184,7 +143,6 @@ fn packing(table: &Table, direction: &str) -> Subject {
         own: TYPEPACK.to_owned(),
         others,
     };
-    let best = if peers.is_empty() { "no peers".to_owned() } else { peers.join(", ") };
     let hands = "over the best hand-written loop, compiled for this machine".to_owned();
     let set = if is_reference {
         definition::Definitions::reference()
@@ -192,7 +150,7 @@ fn packing(table: &Table, direction: &str) -> Subject {
         definition::Definitions::ddtbench()
     };
     Subject {
-        table: table.name.clone(),
+        table: kind.table().to_owned(),
         bandwidth: is_reference.then(|| format!("bandwidth-{direction}")),
         ratios: Some(format!("{}-{direction}", if is_reference { "speedup" } else { "ddtbench" })),
         title: format!(
@@ -204,10 +162,7 @@ fn packing(table: &Table, direction: &str) -> Subject {
         groups: "layout",
         note: "Geometric means over the layouts named.",
         panels: panels.collect(),
-        sides: vec![
-            side(format!("over the best of {best}"), peers.clone()),
-            side(hands, owned(&[HAND, HAND_C])),
-        ],
+        sides: vec![side(best_of(&peers), peers.clone()), side(hands, owned(&[HAND, HAND_C]))],
         rows,
         names,
         peers,
@@ -218,10 +173,10 @@ fn packing(table: &Table, direction: &str) -> Subject {
 /// Returns the title of the pictures of messages and their relatives.
 fn title(kind: Kind) -> &'static str {
     match kind {
-        Kind::Messages => "Messages and halos of two ranks",
         Kind::Collectives => "Collective calls",
         Kind::OneSided => "One-sided communication",
         Kind::Interpose => "Messages and halos of other libraries behind typepack",
+        _ => "Messages and halos of two ranks",
     }
 }
 
@@ -236,39 +191,22 @@ fn words(kind: Kind, part: &str) -> String {
     }
 }
 
-fn messages(table: &Table, kind: Kind) -> Subject {
-    let mut names: Vec<String> = Vec::new();
+fn messages(mut rows: Vec<Row>, kind: Kind) -> Subject {
+    let names = competitors(&rows);
     let mut parts: Vec<String> = Vec::new();
-    let mut rows: Vec<Row> = Vec::new();
-    let mut last = ["", ""];
-    for line in table.lines() {
-        let key = [line.text("row"), line.text("memory")];
-        let (name, size, ranks) = family(key[0]);
-        let part = match (kind, ranks) {
-            (Kind::Collectives, Some(ranks)) => ranks.to_string(),
-            _ => key[1].to_owned(),
-        };
+    for row in &mut rows {
+        let (name, size, ranks) = family(&row.name);
         // In one-sided communication, the numbers of ranks are groups of their own.
         let group = match (kind, ranks) {
             (Kind::OneSided, Some(ranks)) => format!("{name}-x{ranks}"),
             _ => name.to_owned(),
         };
-        if !parts.contains(&part) {
-            parts.push(part.clone());
+        if let (Kind::Collectives, Some(ranks)) = (kind, ranks) {
+            row.part = ranks.to_string();
         }
-        if last != key || rows.is_empty() {
-            let class = line.text("class").to_owned();
-            rows.push(Row { group, part, class, size, speeds: Vec::new() });
-            last = key;
-        }
-        let (library, ns) = (line.text("library").to_owned(), line.number("ns"));
-        if !names.contains(&library) {
-            names.push(library.clone());
-        }
-        if let (Some(row), Some(ns)) = (rows.last_mut(), ns) {
-            let bytes = line.number("bytes").unwrap_or(1.0);
-            let steady = line.number("spread").is_some_and(|spread| spread <= STEADY);
-            row.speeds.push(Speed { name: library, speed: bytes / ns, steady });
+        (row.name, row.size) = (group, size);
+        if !parts.contains(&row.part) {
+            parts.push(row.part.clone());
         }
     }
     let is_own = |name: &String| name.starts_with(TYPEPACK) || name.ends_with(BEHIND);
@@ -284,30 +222,23 @@ fn messages(table: &Table, kind: Kind) -> Subject {
         behind.map(side).collect()
     } else {
         let own = names.iter().find(|name| is_own(name)).cloned().unwrap_or_default();
-        let best = if peers.is_empty() { "no peers".to_owned() } else { peers.join(", ") };
         let side = |part: &String| Side {
-            title: format!("{}, over the best of {best}", words(kind, part)),
+            title: format!("{}, {}", words(kind, part), best_of(&peers)),
             part: Some(part.clone()),
             own: own.clone(),
             others: peers.clone(),
         };
         parts.iter().map(side).collect()
     };
-    let definitions = match kind {
-        Kind::Messages => Definitions::messages(),
-        Kind::Collectives => Definitions::collectives(),
-        Kind::OneSided => Definitions::one_sided(),
-        Kind::Interpose => Definitions::interpose(),
-    };
     let mut texts = BTreeMap::new();
-    for row in definitions.rows {
+    for row in Definitions::of(kind).rows {
         let ranked = format!("{}-x{}", row.family, row.ranks);
         texts.insert(ranked, format!("{}, {} ranks", row.about, row.ranks));
         texts.insert(row.family, row.about);
     }
     let name = if kind == Kind::Messages { "messages" } else { kind.table() };
     let mut subject = Subject {
-        table: table.name.clone(),
+        table: kind.table().to_owned(),
         bandwidth: Some(format!("bandwidth-{name}")),
         ratios: Some(format!("speedup-{name}")),
         title: title(kind).to_owned(),
@@ -336,39 +267,33 @@ fn messages(table: &Table, kind: Kind) -> Subject {
     subject
 }
 
-fn accesses(run: &files::Run, direction: Direction) -> Subject {
-    let row = |row: &crate::files::suite::Measured| {
-        let speed = |name: &&str| {
-            let best = row.figure(name)?.best()?;
-            let (speed, steady) = (row.bytes as f64 / best.ns, best.spread <= STEADY);
-            Some(Speed { name: (*name).to_owned(), speed, steady })
-        };
-        Row {
-            group: row.calls.name().to_owned(),
-            part: direction.name().to_owned(),
-            class: row.class.clone(),
-            size: row.block,
-            speeds: run.competitors().iter().filter_map(speed).collect(),
+fn accesses(all: &[Row], direction: Direction) -> Subject {
+    let mut names = competitors(all);
+    let is_loop = |name: &String| LOOPS.iter().any(|(known, _)| known == name);
+    // Typepack comes first, and the loops come last.
+    names.sort_by_key(|name| (is_loop(name), name != TYPEPACK));
+    let mut rows: Vec<Row> = Vec::new();
+    for row in all.iter().filter(|row| row.class != "cold" && row.size.is_some()) {
+        if let Some(calls) = row.part.strip_prefix(&format!("{}-", direction.name())) {
+            let (name, part) = (calls.to_owned(), direction.name().to_owned());
+            let figures = row.figures.iter().filter(|figure| !figure.over).cloned().collect();
+            rows.push(Row { name, part, figures, ..row.clone() });
         }
-    };
-    let chosen = |row: &&crate::files::suite::Measured| {
-        row.class != "cold" && row.direction == direction && row.block.is_some()
-    };
+    }
     let panel = |calls: Calls| Panel {
         title: calls.name().to_owned(),
         groups: owned(&[calls.name()]),
         part: direction.name().to_owned(),
     };
-    let names = owned(&run.competitors());
     Subject {
-        table: files::FILES.to_owned(),
+        table: Kind::Files.table().to_owned(),
         bandwidth: Some(format!("io-{}", direction.name())),
         ratios: None,
         title: format!("Two ranks {} one file", direction.name()),
         sizes: "bytes of a block",
         groups: "row",
         note: "The best of interleaved turns.",
-        rows: run.rows.iter().filter(chosen).map(row).collect(),
+        rows,
         peers: names.iter().filter(|name| is_peer(name)).cloned().collect(),
         names,
         panels: Calls::ALL.map(panel).into(),

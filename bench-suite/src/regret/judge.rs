@@ -8,7 +8,7 @@
 //! large. So the best candidate is the one with the least median over the even rounds (the first round has
 //! the number 0). Its time, and the time of the free choice, are medians over the odd rounds.
 
-use crate::measure::{STEADY, median};
+use crate::row::{STEADY, median};
 
 /// The least number of candidates of a row. With one candidate there is no choice.
 pub const LEAST_CANDIDATES: usize = 2;

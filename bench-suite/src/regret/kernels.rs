@@ -5,11 +5,13 @@
 //! first and make so many calls that the compilation policy has decided. Then they take turns, and
 //! `judge.rs` computes the regret from the turns. `policy.rs` measures what the first calls cost.
 
-use super::judge::{Judged, Tried, judge};
-use crate::competitor::{self, Competitor, JIT, LEAF, TYPEPACK};
+use super::judge::{Tried, judge};
+use super::report::Compared;
+use crate::competitor::{self, Competitor};
 use crate::layout::Layout;
 use crate::measure::{calibrate, direction_name, turn};
 use crate::prepare::Bench;
+use crate::row::{JIT, LEAF, TYPEPACK};
 use std::sync::Arc;
 use typepack_engine::kernel::Direction;
 use typepack_engine::{Settings, Strategy};
@@ -19,25 +21,6 @@ use typepack_jit::Jit;
 pub const SIZES: [u64; 5] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10];
 /// The sizes of a quick run.
 pub const QUICK: [u64; 3] = [1 << 10, 16 << 10, 256 << 10];
-
-/// A layout at one size in one direction.
-#[derive(Clone, Debug)]
-pub struct Compared {
-    /// The name of the layout.
-    pub layout: String,
-    /// Number of packed bytes per call.
-    pub bytes: u64,
-    /// `pack` or `unpack`.
-    pub direction: &'static str,
-    /// The times of the free choice.
-    pub free: Tried,
-    /// The times of the candidates.
-    pub candidates: Vec<Tried>,
-    /// The names of the kernels that have moved the bytes: of the free choice and of the candidates.
-    pub executors: Vec<String>,
-    /// The regret. `None` if both candidates ran the same kernel, so that there was no choice.
-    pub judged: Option<Judged>,
-}
 
 /// Measures `layout` in `directions` with `rounds` rounds. `eager` is the code generator of the forced
 /// compiled kernels, and `lazy` that of the free choice. Both code generators keep their compiled kernels for
@@ -104,13 +87,14 @@ fn one(bench: &mut Bench, direction: Direction, rounds: usize) -> Result<Compare
     let is_choice = executors[1..].windows(2).any(|pair| pair[0] != pair[1]);
     let judged = judge(&free, &candidates)?;
     Ok(Compared {
-        layout: bench.layout.name.clone(),
+        name: bench.layout.name.clone(),
+        part: direction_name(direction).to_owned(),
         bytes: bench.layout.payload,
-        direction: direction_name(direction),
-        free,
+        free: Some(free),
         candidates,
         executors,
         judged: is_choice.then_some(judged),
+        ..Compared::default()
     })
 }
 
@@ -118,9 +102,9 @@ fn one(bench: &mut Bench, direction: Direction, rounds: usize) -> Result<Compare
 mod tests {
     use super::measure;
     use crate::competitor::generators;
-    use crate::competitor::{JIT, TYPEPACK};
     use crate::definition::Definitions;
     use crate::layout::Layout;
+    use crate::row::{JIT, TYPEPACK};
     use typepack_engine::kernel::Direction;
 
     fn layout(name: &str, bytes: u64) -> Layout {
@@ -136,7 +120,7 @@ mod tests {
         let rows = measure(layout("d3s7", 1 << 10), &both, 2, &eager, &lazy).expect("rows");
         assert_eq!(rows.len(), 2);
         for row in rows {
-            assert_eq!(row.free.name, TYPEPACK);
+            assert_eq!(row.free.expect("times").name, TYPEPACK);
             let names: Vec<&str> = row.candidates.iter().map(|c| c.name.as_str()).collect();
             assert_eq!(names, ["leaf", JIT]);
             // The forced candidates ran different kernels, so the row has a choice.

@@ -7,8 +7,8 @@
 //! policy, divided by the shorter of the times with "compile never" and "compile at commit".
 
 use crate::layout::Layout;
-use crate::measure::{STEADY, median};
 use crate::prepare::Bench;
+use crate::row::{STEADY, median};
 use serde::Serialize;
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,25 +1,16 @@
-//! Writes `bench-suite/RESULTS.md` from the records in `bench-suite/record/`.
+//! Writes `bench-suite/RESULTS.md` from the records in `bench-suite/record/`: when typepack is faster, equally fast or
+//! slower than each competitor.
 //!
-//! `typepack-bench results` uses this module. [`read`] reads the records of a folder. A record consists
-//! of a CSV file, and usually a text file and a folder of pictures, which all have the same name. [`text`] returns the
-//! page: a summary of all bars, and then, machine by machine, each record with its tables.
-//!
-//! `packing.rs` turns the tables of `typepack-bench peers` back into a [`Suite`](crate::suite::Suite).
-//! `ranks.rs` turns the tables of messages, collectives, one-sided communication and jobs back into a
-//! [`Run`](crate::message::report::Run). So the code that compares a run with the bars can also compare a
-//! record with them. `sections.rs` and `files.rs` write the sections of a record, and `overview.rs` writes the summary.
-//!
-//! The page says which tables and columns a record lacks. The file `unrecorded.md` in the folder of the
-//! records has figures that are in no record. The page ends with a copy of this file, under a heading that
-//! says so.
+//! `typepack-bench results` uses this module. [`read`] reads the records of a folder, and [`text`] returns the page. Of
+//! each machine, the page has the rows of one record, and so of one commit: the record with the most kinds of
+//! measurements. `group.rs` sums up the rows of a record.
 
-mod files;
-mod overview;
-mod packing;
-mod ranks;
-mod sections;
+mod group;
 
+use self::group::{Cell, Group, groups, losses, opponents};
 use crate::record::Record;
+use crate::row::TIE;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// One record with the names of its files.
@@ -29,29 +20,19 @@ struct Source {
     name: String,
     /// The contents of the CSV file.
     record: Record,
-    /// The contents of the text file, which has the summaries; `None` if there is no such file.
-    summary: Option<String>,
-    /// The names of the pictures in the record's folder, without their endings.
+    /// The names of the pictures of ratios in the record's folder, without their endings.
     pictures: Vec<String>,
 }
 
 impl Source {
-    /// Returns the name of the machine on which the record was measured.
-    fn machine(&self) -> &str {
-        self.record.fact("cpu").unwrap_or("a machine that the record does not name")
+    fn fact(&self, key: &str) -> &str {
+        self.record.fact(key).unwrap_or("not in the record")
     }
 }
 
-/// The name of the file with figures that are in no record.
-const UNRECORDED: &str = "unrecorded.md";
-
 /// The contents of the folder of records.
 #[derive(Clone, Debug, Default)]
-pub struct Records {
-    sources: Vec<Source>,
-    /// The contents of the file [`UNRECORDED`]; empty if the folder has no such file.
-    unrecorded: String,
-}
+pub struct Records(Vec<Source>);
 
 /// Reads all records in `folder`. Sorts them by their names, which begin with the date.
 ///
@@ -76,45 +57,178 @@ pub fn read(folder: &Path) -> Result<Records, String> {
         let path = folder.join(format!("{name}.csv"));
         let csv = std::fs::read_to_string(&path).map_err(|e| named(&path, e.to_string()))?;
         let record = Record::parse(&csv).map_err(|e| named(&path, e.to_string()))?;
-        let summary = std::fs::read_to_string(path.with_extension("txt")).ok();
         let drawn = folder.join(&name);
-        let pictures = if drawn.is_dir() { list(&drawn, ".svg")? } else { Vec::new() };
-        sources.push(Source { name, record, summary, pictures });
+        let mut pictures = if drawn.is_dir() { list(&drawn, ".svg")? } else { Vec::new() };
+        pictures.retain(|picture| picture.starts_with("speedup"));
+        sources.push(Source { name, record, pictures });
     }
     if sources.is_empty() {
-        return Err(named(
-            folder,
-            "the folder has no record (a file whose name ends in .csv)".to_owned(),
-        ));
+        let line = "the folder has no record (a file whose name ends in .csv)";
+        return Err(named(folder, line.to_owned()));
     }
-    let unrecorded = std::fs::read_to_string(folder.join(UNRECORDED)).unwrap_or_default();
-    Ok(Records { sources, unrecorded })
+    Ok(Records(sources))
 }
+
+impl Records {
+    /// Returns the machines and the names of the tables of which more than one record has rows. There should be none:
+    /// only the newest complete record stays.
+    pub fn repeated(&self) -> Vec<String> {
+        let mut seen: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+        for source in &self.0 {
+            for table in &source.record.tables {
+                seen.entry((source.fact("cpu"), &table.name)).or_default().push(&source.name);
+            }
+        }
+        let several = seen.into_iter().filter(|(_, names)| names.len() > 1);
+        several
+            .map(|((cpu, table), names)| format!("{cpu}: {table}: {}", names.join(", ")))
+            .collect()
+    }
+}
+
+/// The first lines of the page.
+const HEAD: &str = "# Results
+
+<!-- Generated from bench-suite/record/ by `typepack-bench results`. Do not edit. -->
+
+When is typepack faster, equally fast or slower than a hand-written loop, MPICH, Intel MPI (`impi-rt`), Open MPI? The
+answer stands machine by machine, each from the rows of one record and so of one commit; it says nothing about
+other commits. A test fails when the page does not match the records.
+
+A ratio is the time of the other one divided by the time of typepack: above 1 typepack is faster, below 1 slower.
+Between 0.97 and 1.03 both are equally fast; in rows that touch more than 8 MiB of memory, between 0.67 and 1.5. Only steady
+rows count: those whose interleaved rounds differ by at most 1.25x. Means are geometric. [The README](README.md) says how
+each figure is measured, and the `.txt` file beside a record compares it with the project's bars.
+";
 
 /// Returns the text of the page. `folder` is the path of the records relative to the page.
 #[must_use]
 pub fn text(records: &Records, folder: &str) -> String {
-    let sources = records.sources.as_slice();
-    let mut machines: Vec<&str> = Vec::new();
-    for source in sources {
-        if !machines.contains(&source.machine()) {
-            machines.push(source.machine());
-        }
-    }
-    let mut page = overview::text(sources, &machines);
+    let mut page = HEAD.to_owned();
+    let mut machines: Vec<&str> = records.0.iter().map(|source| source.fact("cpu")).collect();
+    machines.dedup();
+    let mut chosen: Vec<&Source> = Vec::new();
     for machine in machines {
-        page.push_str(&format!("\n## {machine}\n"));
-        for source in sources.iter().filter(|source| source.machine() == machine) {
-            page.push_str(&sections::text(source, folder));
-        }
-        let own: Vec<&Source> = sources.iter().filter(|s| s.machine() == machine).collect();
-        page.push_str(&overview::not_measured(&own));
+        let own = records.0.iter().filter(|source| source.fact("cpu") == machine);
+        // Of several equal records, the last one is the newest.
+        let most = own.max_by_key(|source| source.record.tables.len());
+        chosen.extend(most.filter(|most| !chosen.iter().any(|other| other.name == most.name)));
     }
-    if !records.unrecorded.is_empty() {
-        page.push_str("\n## Figures without a record\n\n");
-        page.push_str(&records.unrecorded);
+    // The record with the most measurements comes first.
+    chosen.sort_by_key(|source| std::cmp::Reverse(source.record.tables.len()));
+    page.push_str(&totals(&chosen));
+    for source in &chosen {
+        page.push_str(&machine(source, folder));
+    }
+    let others = records.0.iter().filter(|s| !chosen.iter().any(|other| other.name == s.name));
+    let lines: Vec<Vec<String>> = others
+        .map(|source| {
+            let tables: Vec<&str> = source.record.tables.iter().map(|t| t.name.as_str()).collect();
+            let link = format!("[{0}]({folder}/{0}.csv)", source.name);
+            vec![
+                link,
+                source.fact("cpu").to_owned(),
+                source.fact("commit").to_owned(),
+                tables.join(", "),
+            ]
+        })
+        .collect();
+    if !lines.is_empty() {
+        page.push_str("\n## Other records\n\nTheir rows are of other commits, so they are not part of this page.\n\n");
+        page.push_str(&table(&["record", "machine", "commit", "tables"], &lines));
     }
     page
+}
+
+/// Returns the part of the page about one machine.
+fn machine(source: &Source, folder: &str) -> String {
+    let mut out = format!("\n## {}\n\n", source.fact("cpu"));
+    out += &format!(
+        "Record [{0}]({folder}/{0}.csv), command `{1}`, {2}, commit {3}; {4}, {5}; load before {6}.\n",
+        source.name,
+        source.fact("command").trim(),
+        source.fact("date"),
+        source.fact("commit"),
+        source.fact("kernel"),
+        source.fact("rustc"),
+        source.fact("load before"),
+    );
+    let groups = groups(&source.record);
+    let opponents = opponents(&groups);
+    out.push('\n');
+    for (name, title) in &opponents {
+        out += &sentences(&groups, name, title);
+    }
+    let mut columns = vec!["what", ">steady rows"];
+    let titles: Vec<String> = opponents.iter().map(|(_, title)| format!(">{title}")).collect();
+    columns.extend(titles.iter().map(String::as_str));
+    let line = |group: &Group| {
+        let mut line =
+            vec![group.title.clone(), format!("{} of {}", group.steady(), group.rows.len())];
+        line.extend(
+            opponents.iter().map(|(name, _)| group.against(name).map_or_else(String::new, cell)),
+        );
+        line
+    };
+    out += "\n### All groups of rows\n\nMean ratio, least ratio in parentheses, and the numbers of rows in which typepack is \
+            faster / equally fast / slower.\n\n";
+    out += &table(&columns, &groups.iter().map(line).collect::<Vec<_>>());
+    out += "\n### Rows in which typepack is slower\n\nFor each row the ratio, and in a row with peers the fastest one.\n\n";
+    let lost = losses(&groups);
+    out += &table(&["what", "row", "slower than", "ratios"], &lost);
+    let picture = |name: &String| format!("![{name}]({folder}/{}/{name}.svg)\n", source.name);
+    let pictures: String = source.pictures.iter().map(picture).collect();
+    if !pictures.is_empty() {
+        out += &format!("\n{pictures}");
+    }
+    out
+}
+
+/// Returns up to three lines: in which groups typepack is slower than, equally fast as, and faster than the competitor
+/// `name`, on average.
+fn sentences(groups: &[Group], name: &str, title: &str) -> String {
+    let mut lists = [const { Vec::new() }; 3];
+    for group in groups {
+        let Some(cell) = group.against(name) else { continue };
+        let place = match cell.mean {
+            mean if mean > 1.0 / TIE => 2,
+            mean if mean >= TIE => 1,
+            _ => 0,
+        };
+        let slower = match (cell.counts[2], place) {
+            (0, _) | (_, 0) => String::new(),
+            (n, _) => format!(", {n} of {} rows slower", cell.counts.iter().sum::<usize>()),
+        };
+        lists[place].push(format!("{} ({:.2}{slower})", group.title, cell.mean));
+    }
+    let words = ["Slower than", "Equally fast as", "Faster than"];
+    let lines = words.iter().zip(&lists).filter(|(_, list)| !list.is_empty());
+    lines.map(|(word, list)| format!("- {word} **{title}**: {}.\n", list.join("; "))).collect()
+}
+
+/// Returns a table with the numbers of rows in which typepack is faster, equally fast and slower, for each machine and
+/// competitor.
+fn totals(chosen: &[&Source]) -> String {
+    let mut lines = Vec::new();
+    for source in chosen {
+        let groups = groups(&source.record);
+        for (name, title) in opponents(&groups) {
+            let cells: Vec<Cell> = groups.iter().filter_map(|group| group.against(&name)).collect();
+            let mut line = vec![source.fact("cpu").to_owned(), title];
+            line.extend(
+                (0..3).map(|n| cells.iter().map(|c| c.counts[n]).sum::<usize>().to_string()),
+            );
+            lines.push(line);
+        }
+    }
+    let columns = ["machine", "typepack against", ">rows faster", ">equally fast", ">slower"];
+    format!("\n## In short\n\n{}", table(&columns, &lines))
+}
+
+fn cell(cell: Cell) -> String {
+    let [faster, equal, slower] = cell.counts;
+    let bold = if cell.mean < TIE { "**" } else { "" };
+    format!("{bold}{:.2}{bold} ({:.2}) {faster} / {equal} / {slower}", cell.mean, cell.least)
 }
 
 /// Returns a table in Markdown. `columns` are the headings; a column whose heading begins with `>` is
@@ -128,85 +242,58 @@ fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     lines.iter().map(|line| format!("| {line} |\n")).collect()
 }
 
-/// Formats a number with its noun in the singular or plural: `1 row`, `2 rows`.
-fn counted(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
-}
-
-/// Formats a ratio to a peer or to a hand loop. A loss is in bold.
-fn ratio(value: f64) -> String {
-    if value < crate::summary::TIE { format!("**{value:.2}**") } else { format!("{value:.2}") }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Records, Source, counted, ratio, table, text};
+    use super::{Records, Source, text};
     use crate::record::Record;
 
-    fn source(name: &str, csv: &str, summary: Option<&str>) -> Source {
-        Source {
-            name: name.to_owned(),
-            record: Record::parse(csv).expect("a record"),
-            summary: summary.map(str::to_owned),
-            pictures: Vec::new(),
-        }
+    fn source(name: &str, csv: &str) -> Source {
+        let record = Record::parse(csv).expect("a record");
+        Source { name: name.to_owned(), record, pictures: Vec::new() }
     }
 
-    fn page(source: Source) -> String {
-        text(&Records { sources: vec![source], unrecorded: String::new() }, "record")
-    }
-
-    const PEERS: &str = "# date: 2026-01-02\n# cpu: some, 2 cores\n\
-        layout,class,size,bytes,touched,direction,typepack_gb_per_s,typepack_spread,hand_gb_per_s,\
-        hand_spread,mine_gb_per_s,mine_spread\n\
-        a,plain,1024,1024,4096,pack,20,1.0,10,1.0,4,1.0\n\
-        a,plain,1024,1024,4096,unpack,2,1.5,10,1.0,4,1.0\n\
-        b,plain,1024,1024,4096,pack,3,1.0,10,1.0,4,1.0\n";
+    const PEERS: &str = "# date: 2026-01-02\n# cpu: some, 2 cores\n# commit: abc\n# typepack-bench peers\n\
+        row,part,class,size,bytes,touched,competitor,ns,spread\n\
+        a,pack,plain,1024,1024,4096,typepack,100,1.0\n\
+        a,pack,plain,1024,1024,4096,hand,200,1.0\n\
+        a,pack,plain,1024,1024,4096,mine,50,1.0\n\
+        b,pack,plain,1024,1024,4096,typepack,100,1.0\n\
+        b,pack,plain,1024,1024,4096,mine,800,1.0\n\
+        c,pack,plain,1024,1024,4096,typepack,100,1.5\n\
+        c,pack,plain,1024,1024,4096,mine,1,1.0\n";
 
     #[test]
-    fn losses_and_unsteady_rows_are_shown_and_counted() {
-        let page = page(source("r", PEERS, None));
+    fn the_page_says_where_typepack_is_faster_and_slower() {
+        let behind = "# cpu: some, 2 cores\n# typepack-bench interpose\nrow,part,class,bytes,competitor,ns,spread\n\
+            d-8B,user,e,8,mine+typepack,100,1.0\nd-8B,user,e,8,mine,50,1.0\n";
+        let records = Records(vec![source("one", behind), source("two", PEERS)]);
+        let page = text(&records, "record");
         let line = |part: &str| {
-            page.lines().find(|l| l.contains(part)).unwrap_or_else(|| {
-                panic!("no line with `{part}` in:\n{page}");
-            })
+            let found = page.lines().find(|line| line.contains(part));
+            found.unwrap_or_else(|| panic!("no line with {part} in:\n{page}"))
         };
-        assert!(line("| a | 1024 |").contains("20.0 / 2.0~"), "{page}");
-        assert!(line("| a | 1024 |").contains("5.00 / **0.50**~"), "{page}");
-        assert!(line("| b | 1024 |").contains("**0.75** / -"), "{page}");
-        // The mean of the two steady ratios, 5.00 and 0.75, decides whether the bar passes. The ratio 0.50
-        // is unsteady and counts only in the mean of all rows.
-        assert!(line("up to 2 KiB: mean").contains("**1.94** of 2 | 1.23 of 3"), "{page}");
-        assert!(page.contains("1 of 3 rows is unsteady"), "{page}");
-        assert!(line("Columns that the record lacks").contains("hand-c"), "{page}");
-        assert!(page.contains("The record has no text file"), "{page}");
-        assert!(page.contains("commit: not in the record"), "{page}");
-    }
-
-    #[test]
-    fn bars_without_a_record_are_named() {
-        let messages = "# date: x\n# cpu: other\n# typepack-bench pingpong\n\
-            row,class,memory,bytes,touched,distance,line_ns,line_spread,library,ns,spread,pack_ns,best_peer_ratio\n\
-            contig-8B,small,user,8,128,near,50.0,1.1,typepack,200.0,1.0,,1.5\n\
-            contig-8B,small,user,8,128,near,50.0,1.1,mine,300.0,1.3,,\n";
-        let page = page(source("m", messages, Some("mine: 1.0\n")));
-        assert!(page.contains("no steady row"), "{page}");
-        assert!(page.contains("1.50 of 1"), "{page}");
-        for missing in
-            ["typepack-bench peers", "typepack-bench commit", "typepack-bench collectives"]
-        {
-            assert!(page.contains(missing), "{missing}\n{page}");
-        }
-        assert!(page.contains("mine: 1.0"), "{page}");
-    }
-
-    #[test]
-    fn small_texts() {
-        assert_eq!(
-            table(&["a", ">b"], &[vec!["1".into(), "2".into()]]),
-            "| a | b |\n| --- | ---: |\n| 1 | 2 |\n"
+        assert!(page.contains("| some, 2 cores | mine | 1 | 0 | 1 |"), "{page}");
+        assert!(line("Record [two](record/two.csv)").contains("2026-01-02, commit abc"), "{page}");
+        assert!(page.contains("\n- Faster than **hand-written loops**: packing, "), "{page}");
+        // The mean of 0.5 and 8 is 2. The third row is unsteady.
+        assert!(
+            line("(2.00, 1 of 2 rows slower)").starts_with("- Faster than **mine**: packing"),
+            "{page}"
         );
-        assert_eq!((counted(1, "row"), counted(0, "row")), ("1 row".into(), "0 rows".into()));
-        assert_eq!((ratio(0.96), ratio(1.0)), ("**0.96**".into(), "1.00".into()));
+        assert!(
+            line("| 2 of 3 |").ends_with("2.00 (2.00) 1 / 0 / 0 | 2.00 (0.50) 1 / 0 / 1 |"),
+            "{page}"
+        );
+        assert!(line("| a | the best peer |").contains("pack 1 KiB 0.50 |"), "{page}");
+        assert!(line("[one](record/one.csv)").contains("interpose"), "{page}");
+        assert!(records.repeated().is_empty());
+        let records = Records(vec![source("one", behind), source("three", behind)]);
+        assert_eq!(records.repeated(), ["some, 2 cores: interpose: one, three"]);
+        let page = text(&records, "record");
+        assert!(
+            page.contains("- Slower than **mine**: interposer, e (0.50).")
+                && page.contains("three.csv"),
+            "{page}"
+        );
     }
 }

@@ -4,11 +4,11 @@
 //!
 //! `mod.rs` starts a job for each candidate, and `command.rs` asks which candidates are possible for a row.
 
-use crate::message::definition::{Definitions, Memory, Row};
+use crate::message::definition::{Definition, Definitions, Memory};
+use crate::regret::report::FREE;
+use crate::row::kind::Kind;
 use typepack_engine::contiguous::{self, Method};
 
-/// The name of the free choice in rows.
-pub const FREE: &str = "free";
 /// The variables that force a way or influence the free choice. None of them may be set when a run begins,
 /// because the free choice must be free.
 pub const VARIABLES: [&str; 5] =
@@ -29,7 +29,7 @@ impl Choices {
     pub fn definitions(self) -> Definitions {
         match self {
             Self::Messages => Definitions::regret(),
-            Self::Collectives => Definitions::collectives(),
+            Self::Collectives => Definitions::of(Kind::Collectives),
         }
     }
 
@@ -97,7 +97,7 @@ impl Candidate {
 /// Every collective call can go by messages or through cells. In the cells of a reduction whose result all ranks or one
 /// rank need, the ranks combine all elements or a slice each (`whole`, `slices`). Most calls can cut longer data into
 /// pieces of another length (`pieces`).
-pub fn possible(row: &Row, memory: Memory) -> Vec<Candidate> {
+pub fn possible(row: &Definition, memory: Memory) -> Vec<Candidate> {
     if let Some(operation) = row.collective() {
         let operation = operation.trim_end_matches("user");
         let reduces = ["reduce", "allreduce"].contains(&operation);

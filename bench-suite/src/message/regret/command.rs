@@ -3,17 +3,16 @@
 //!
 //! `command/regret.rs` of the program uses this file.
 
+use super::Jobs;
 use super::candidate::{Choices, VARIABLES, possible};
 use super::report::{self, Run};
-use super::{Jobs, candidate};
 use crate::load::Load;
-use crate::message::apart;
-use crate::message::arguments::RowArguments;
-use crate::message::command::{Fault, PREFIX};
-use crate::message::definition::{Definitions, Memory, Row};
+use crate::message::arguments::{Fault, PREFIX, RowArguments, free};
+use crate::message::definition::{Definition, Definitions, Memory};
 use crate::message::library::{Library, Scratch};
 use crate::message::suite::Effort;
 use crate::regret::judge::LEAST_ROUNDS;
+use crate::regret::report::{FREE, csv};
 use std::path::PathBuf;
 
 /// The number of rounds by default, and with `--quick`.
@@ -60,28 +59,7 @@ pub fn run(
     if arguments.common.list {
         return Ok(list(&rows, &memories));
     }
-    if let Some((name, value)) =
-        VARIABLES.iter().find_map(|name| std::env::var_os(name).map(|value| (name, value)))
-    {
-        return Err(Fault::Usage(format!(
-            "{name} is set to {value:?}; it must not be set, because the free choice is measured"
-        )));
-    }
-    let shown = arguments.prefix.display();
-    let named = |line: String| Fault::Usage(format!("--prefix {shown}: {line}"));
-    let mut library = Library::at(candidate::FREE, &arguments.prefix).map_err(|line| {
-        let hint = if arguments.prefix.as_os_str() == PREFIX {
-            "; scripts/install --prefix makes one"
-        } else {
-            ""
-        };
-        named(format!("{line}{hint}"))
-    })?;
-    if library.is_peer() {
-        return Err(named(format!("the library is {:?}; it must be typepack", library.kind)));
-    }
-    apart::check().map_err(Fault::Failed)?;
-    library.apart = true;
+    let library = Library { name: FREE.to_owned(), ..free(&arguments.prefix, &VARIABLES)? };
     let scratch = Scratch::new().map_err(Fault::Failed)?;
     let program = library.compile(None, scratch.path()).map_err(Fault::Failed)?;
     let mut jobs = Jobs::new(library, program, scratch.path());
@@ -97,9 +75,7 @@ pub fn run(
             progress(run.rows.len() + 1, total);
             let candidates = possible(row, memory);
             let measured = jobs.measure(row, memory, &candidates, &effort, &mut run.faults);
-            run.rows.push(
-                measured.map_err(|line| Fault::Failed(format!("{}: {line}", candidate::FREE)))?,
-            );
+            run.rows.push(measured.map_err(|line| Fault::Failed(format!("{}: {line}", FREE)))?);
         }
     }
     run.versions.push(jobs.version.clone());
@@ -107,14 +83,14 @@ pub fn run(
         let line = format!("ranks woke up {} times while other jobs were measured", jobs.woken);
         run.versions.push(line);
     }
-    arguments.common.write(|| report::csv(&run))?;
+    arguments.common.write(|| csv(&run.rows))?;
     Ok(format!("{}\n{}\n{load}\n", report::table(&run), report::summary(&run)))
 }
 
-fn chosen(arguments: &RowArguments, choices: Choices) -> Result<Vec<Row>, Fault> {
+fn chosen(arguments: &RowArguments, choices: Choices) -> Result<Vec<Definition>, Fault> {
     let definitions = arguments.definitions(|| choices.definitions(), Definitions::parse)?;
     arguments.check(definitions.rows.iter().map(|row| row.name.as_str()))?;
-    let is_other = |row: &&Row| match choices {
+    let is_other = |row: &&Definition| match choices {
         Choices::Messages => row.collective().is_some() || row.ranks != 2,
         Choices::Collectives => row.collective().is_none(),
     };
@@ -129,7 +105,7 @@ fn chosen(arguments: &RowArguments, choices: Choices) -> Result<Vec<Row>, Fault>
     Ok(rows.filter(|row| arguments.chooses(&row.name, row.quick)).collect())
 }
 
-fn list(rows: &[Row], memories: &[Memory]) -> String {
+fn list(rows: &[Definition], memories: &[Memory]) -> String {
     let lines = rows.iter().flat_map(|row| {
         memories.iter().map(move |&memory| {
             let names: Vec<String> =

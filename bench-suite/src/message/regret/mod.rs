@@ -13,50 +13,17 @@ pub mod command;
 pub mod report;
 
 use self::candidate::Candidate;
-use super::definition::{Memory, Row};
+use super::definition::{Definition, Memory};
 use super::library::Library;
 use super::session::{Extent, PATIENCE, Session, Spent, Turn, UserMemory, cpus};
-use super::suite::{Distance, Effort, rounds};
-use crate::measure::median;
-use crate::regret::judge::{Judged, LEAST_ROUNDS, Tried, judge};
+use super::suite::{Effort, probes, rounds};
+use crate::regret::judge::{LEAST_ROUNDS, Tried, judge};
+use crate::regret::report::Compared;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// After this many rows in which the job of a candidate has failed, the candidate is left out.
 const FAILURES: usize = 3;
-
-/// A row, measured with the free choice and with the candidates.
-#[derive(Clone, Debug)]
-pub struct Compared {
-    /// The name of the row.
-    pub name: String,
-    /// The kind of memory of the buffers.
-    pub memory: &'static str,
-    /// Number of packed bytes of one message, or of all faces of one rank.
-    pub bytes: u64,
-    /// The nanoseconds that a cache line takes from one CPU to the other: the median of all probes.
-    pub probe: f64,
-    /// The names of the candidates that are possible for the row, without the free choice.
-    pub possible: Vec<String>,
-    /// The times of the free choice; `None` if its job has failed.
-    pub free: Option<Tried>,
-    /// The times of the candidates whose jobs have not failed.
-    pub candidates: Vec<Tried>,
-    /// The regret; `None` if the row could not be judged.
-    pub judged: Option<Judged>,
-}
-
-impl Compared {
-    /// Returns how far apart the CPUs of the ranks were.
-    pub fn distance(&self) -> Distance {
-        Distance::of(self.probe)
-    }
-
-    /// Returns the name and the memory of the row.
-    pub fn title(&self) -> String {
-        format!("{} {}", self.name, self.memory)
-    }
-}
 
 /// The jobs of a run: one installed typepack and its compiled program.
 pub struct Jobs<'a> {
@@ -115,7 +82,7 @@ impl<'a> Jobs<'a> {
     /// Returns a one-line message if the job of the free choice does not start.
     pub fn measure(
         &mut self,
-        row: &Row,
+        row: &Definition,
         memory: Memory,
         candidates: &[Candidate],
         effort: &Effort,
@@ -164,26 +131,22 @@ impl<'a> Jobs<'a> {
 /// Judges a row. `jobs` are the names of the jobs with their results; the first one is the free choice.
 /// Returns the row and, if it cannot be judged, a line that says why.
 fn compared<'a>(
-    row: &Row,
+    row: &Definition,
     memory: Memory,
     possible: Vec<String>,
     jobs: impl Iterator<Item = (&'a str, &'a Option<(Extent, Vec<Turn>)>)>,
 ) -> (Compared, Option<String>) {
     let mut made = Compared {
         name: row.name.clone(),
-        memory: memory.name(),
-        bytes: 0,
-        probe: f64::NAN,
+        part: memory.name().to_owned(),
         possible,
-        free: None,
-        candidates: Vec::new(),
-        judged: None,
+        ..Compared::default()
     };
-    let mut probes = Vec::new();
+    let mut all: Vec<&Turn> = Vec::new();
     for (number, (name, job)) in jobs.enumerate() {
         let Some((extent, turns)) = job else { continue };
         made.bytes = extent.payload;
-        probes.extend(turns.iter().flat_map(|turn| turn.probes));
+        all.extend(turns);
         let tried = tried(name, extent, turns);
         if number == 0 {
             made.free = Some(tried);
@@ -191,9 +154,7 @@ fn compared<'a>(
             made.candidates.push(tried);
         }
     }
-    if !probes.is_empty() {
-        made.probe = median(&mut probes);
-    }
+    made.line = probes(all.into_iter());
     let Some(free) = &made.free else {
         return (made, Some("the free choice was not measured".to_owned()));
     };

@@ -2,14 +2,10 @@
 //!
 //! `command.rs` fills in a [`Run`]; `../../regret/verdict.rs` judges the rows.
 
-use super::Compared;
-use super::candidate::{Choices, FREE};
-use crate::measure::STEADY;
-use crate::message::report::us;
-use crate::message::suite::Distance;
-use crate::regret::judge::Tried;
-use crate::regret::verdict::{CHOICE, NONE, Value, above, heading, lines};
-use comfy_table::{CellAlignment, Table, presets};
+use super::candidate::Choices;
+use crate::regret::report::{self, Compared, values};
+use crate::regret::verdict::{CHOICE, NONE, above, heading, lines};
+use crate::row::Distance;
 use std::fmt::Write;
 
 /// The results of a run.
@@ -25,56 +21,13 @@ pub struct Run {
     pub faults: Vec<String>,
 }
 
-/// Returns the human-readable table: for every row, the times of the free choice and of all candidates, over
-/// the odd rounds.
+/// Returns the human-readable table.
 pub fn table(run: &Run) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    let names = run.choices.names();
-    let mut header = vec!["row", "memory", "CPUs", "line", FREE];
-    header.extend(names.iter().map(String::as_str));
-    header.extend(["best", "regret", "", "learning"]);
-    table.set_header(header);
-    for row in &run.rows {
-        let mut cells = vec![
-            row.name.clone(),
-            row.memory.to_owned(),
-            row.distance().name().to_owned(),
-            format!("{:.0}", row.probe),
-            row.free.as_ref().map_or("failed".to_owned(), time),
-        ];
-        cells.extend(names.iter().map(|name| {
-            match row.candidates.iter().find(|tried| tried.name == *name) {
-                Some(tried) => time(tried),
-                None if row.possible.contains(name) => "failed".to_owned(),
-                None => String::new(),
-            }
-        }));
-        let judged = row.judged.as_ref();
-        cells.push(judged.map_or("not judged".to_owned(), |judged| judged.best.clone()));
-        cells.push(judged.map_or_else(String::new, |judged| format!("{:.3}", judged.ratio)));
-        cells.push(judged.map_or("", |j| if j.steady { "" } else { "~" }).to_owned());
-        let learning = judged.and_then(|judged| judged.learning);
-        cells.push(learning.map_or_else(String::new, |ratio| format!("{ratio:.3}")));
-        table.add_row(cells);
-    }
-    for column in table.column_iter_mut().skip(3).take(names.len() + 2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
     let what = match run.choices {
         Choices::Messages => "half of there and back, or one exchange of six faces",
         Choices::Collectives => "one call of all ranks",
     };
-    format!(
-        "{table}\nMicroseconds, medians of the odd rounds: {what}. line: one way of a cache line, ns. best: the best candidate of the even rounds. regret: time \
-         of {FREE} over that of best. learning: the same over all exchanges since the jobs have started. ~: \
-         odd rounds differ by more than {STEADY}x.\n"
-    )
-}
-
-fn time(tried: &Tried) -> String {
-    let mark = if tried.spread() > STEADY { "~" } else { "" };
-    format!("{}{mark}", us(tried.timed_ns()))
+    report::table(&run.rows, &run.choices.names(), what)
 }
 
 /// Returns the summary: the verdicts over all rows and, if the CPUs were not equally far apart in all rows, for
@@ -104,15 +57,8 @@ pub fn summary(run: &Run) -> String {
         out.push_str(&lines(&format!("learning included{name}"), &learning, NONE));
     }
     let judged = run.rows.iter().filter(|row| row.judged.is_some()).count();
-    let count = |distance| rows_of(Some(distance)).count();
-    let _ = writeln!(
-        out,
-        "\n{judged} of {} rows judged. CPUs near in {} rows, far in {}, between in {}.",
-        run.rows.len(),
-        count(Distance::Near),
-        count(Distance::Far),
-        run.rows.len() - count(Distance::Near) - count(Distance::Far)
-    );
+    let distances = Distance::counts(run.rows.iter().map(Compared::distance));
+    let _ = writeln!(out, "\n{judged} of {} rows judged. {distances}", run.rows.len());
     for line in &run.versions {
         let _ = writeln!(out, "{line}");
     }
@@ -124,57 +70,11 @@ pub fn summary(run: &Run) -> String {
     out
 }
 
-/// Returns the regrets of the rows that could be judged, and the regrets with learning.
-fn values<'a>(rows: impl Iterator<Item = &'a Compared>) -> [Vec<Value>; 2] {
-    let mut both = [Vec::new(), Vec::new()];
-    for row in rows {
-        let Some(judged) = &row.judged else { continue };
-        let steady = judged.steady;
-        let value =
-            |ratio| Value { name: format!("{}, {}", row.title(), judged.best), ratio, steady };
-        both[0].push(value(judged.ratio));
-        both[1].extend(judged.learning.map(value));
-    }
-    both
-}
-
-/// Returns the rows as CSV: a header line, and one line per row and candidate. The regrets stand in the line of
-/// the free choice.
-pub fn csv(run: &Run) -> String {
-    let mut text = String::from(
-        "row,memory,bytes,distance,line_ns,candidate,even_ns,odd_ns,odd_spread,all_ns,best,regret,\
-         regret_with_learning,steady\n",
-    );
-    for row in &run.rows {
-        for tried in row.free.iter().chain(&row.candidates) {
-            let of = row.judged.as_ref().filter(|_| tried.name == FREE);
-            let _ = writeln!(
-                text,
-                "{},{},{},{},{:.1},{},{:.1},{:.1},{:.3},{},{},{},{},{}",
-                row.name,
-                row.memory,
-                row.bytes,
-                row.distance().name(),
-                row.probe,
-                tried.name,
-                tried.picked_ns(),
-                tried.timed_ns(),
-                tried.spread(),
-                tried.whole.map_or_else(String::new, |ns| format!("{ns:.1}")),
-                of.map_or("", |judged| judged.best.as_str()),
-                of.map_or_else(String::new, |judged| format!("{:.4}", judged.ratio)),
-                of.and_then(|j| j.learning).map_or_else(String::new, |r| format!("{r:.4}")),
-                of.map_or_else(String::new, |judged| judged.steady.to_string()),
-            );
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Compared, Run, csv, summary, table};
+    use super::{Compared, Run, summary, table};
     use crate::regret::judge::{Tried, judge};
+    use crate::regret::report::csv;
 
     fn row(name: &str, probe: f64, free: f64, candidates: &[(&str, f64)]) -> Compared {
         let tried = |name: &str, ns: f64| Tried {
@@ -186,13 +86,14 @@ mod tests {
         let candidates: Vec<Tried> = candidates.iter().map(|(name, ns)| tried(name, *ns)).collect();
         Compared {
             name: name.to_owned(),
-            memory: "alloc",
+            part: "alloc".to_owned(),
             bytes: 8192,
-            probe,
+            line: Some([probe, 1.0]),
             possible: vec!["ring-vector".into(), "heap-vector".into()],
             judged: judge(&free, &candidates).ok(),
             free: Some(free),
             candidates,
+            ..Compared::default()
         }
     }
 
@@ -228,10 +129,10 @@ mod tests {
         assert_eq!(verdict("learning included, mean"), "-");
         assert!(text.contains("2 of 3 rows judged. CPUs near in 1 rows, far in 2, between in 0."));
         assert!(text.contains("regret: rows above 1.25\n  b alloc, ring-vector"), "{text}");
-        let csv = csv(&run);
+        let csv = csv(&run.rows);
         assert_eq!(csv.lines().count(), 1 + 3 + 3 + 2);
         let fields = |line: &str| line.split(',').count();
-        assert!(csv.lines().all(|line| fields(line) == 14), "{csv}");
+        assert!(csv.lines().all(|line| fields(line) == 15), "{csv}");
         assert!(
             csv.contains(
                 "b,alloc,8192,far,200.0,free,3000.0,3000.0,1.000,6000.0,ring-vector,1.5000"
