@@ -10,8 +10,8 @@ use std::ops::Range;
 /// `count` elements of a committed type in memory: the data of a message, of a collective call, of an access to a
 /// window or a file, or one side of a copy.
 ///
-/// `P` is `&Plan` for elements that borrow their type for the time of a call, and [`Plan`] for elements that own a share
-/// of the type, so that the program may free the type meanwhile. Neither borrows the memory: `origin` is only an
+/// `P` is `&Plan` for elements that borrow their type for the time of a call, and [`Plan`] for elements that own a
+/// share of the type, so that the program may free the type meanwhile. Neither borrows the memory: `origin` is only an
 /// address, which may be any. The unsafe functions that take elements say for how long their memory must be valid, and
 /// whether they only read it.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +31,8 @@ unsafe impl<P: Send> Send for Elements<P> {}
 unsafe impl<P: Sync> Sync for Elements<P> {}
 
 impl<P> Elements<P> {
-    /// Returns the `count` elements whose first one has displacement 0 at `origin`. Where they are only read, the memory
-    /// may be constant.
+    /// Returns the `count` elements whose first one has displacement 0 at `origin`. Where they are only read, the
+    /// memory may be constant.
     #[inline(always)]
     pub fn new<T>(origin: *const T, plan: P, count: u64) -> Self {
         Self { origin: origin.cast::<u8>().cast_mut(), plan, count }

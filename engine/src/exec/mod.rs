@@ -14,6 +14,8 @@
 //!   nodes that the range touches. It executes the nests that it meets and copies single blocks.
 //!   `ragged.rs` executes lists of runs, or of nests, of unequal length.
 //!
+//! `elements.rs` has the type by which all layers name elements in memory.
+//!
 //! `call.rs` picks the executor of a nest. If `Settings::verify` is set, `verified.rs` compares the
 //! executor's result with the result of the interpreter (`leaf/src/kernel/interpreter.rs`). `stats.rs`
 //! counts the bytes that each executor moves.

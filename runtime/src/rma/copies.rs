@@ -311,7 +311,8 @@ impl Window {
         };
         let from = Elements { origin: memory, plan, count };
         if let (Some(from), Some(to)) = (from.run(), to.run()) {
-            // SAFETY: each side is one run (`Elements::run`) of at least `bytes` bytes. The other conditions are those of `copy_raw` below.
+            // SAFETY: each side is one run (`Elements::run`) of at least `bytes` bytes. The other conditions are
+            // those of `copy_raw` below.
             unsafe { contiguous::fetch(from, to, bytes as usize) };
             self.note_stores();
             return Ok(());

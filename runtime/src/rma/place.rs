@@ -30,7 +30,8 @@ pub(super) enum Memory {
     Attached(Arc<Mutex<Own>>),
 }
 
-/// The elements of this rank's memory that a request names. The memory stays attached as long as the second value lives.
+/// The elements of this rank's memory that a request names. The memory stays attached as long as the second value
+/// lives.
 pub(super) type Place<'a> = (Elements<Plan>, Option<MutexGuard<'a, Own>>);
 
 /// Returns the type of the elements of a request.

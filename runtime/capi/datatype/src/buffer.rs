@@ -18,9 +18,9 @@ const MANY: u64 = 1 << 31;
 
 /// Checks that memory can exist at the addresses of elements. `argument` is the name of the buffer.
 ///
-/// If the buffer lies in the first page (`MPI_BOTTOM`, or by mistake `MPI_IN_PLACE`), the displacements of the datatype must
-/// be absolute addresses, so this function checks that the data begin beyond the first page. Otherwise this function
-/// checks only the last element, and only if there are at least `MANY` elements.
+/// If the buffer lies in the first page (`MPI_BOTTOM`, or by mistake `MPI_IN_PLACE`), the displacements of the datatype
+/// must be absolute addresses, so this function checks that the data begin beyond the first page. Otherwise this
+/// function checks only the last element, and only if there are at least `MANY` elements.
 ///
 /// # Errors
 /// Returns `MPI_ERR_BUFFER` if a checked element lies at an address where no memory can exist.

@@ -380,7 +380,8 @@ pub unsafe fn send(
     dest: usize,
     tag: c_int,
 ) -> Result<Operation> {
-    // SAFETY: `Pool::send` requires the two conditions of `# Safety`: the elements are readable, and `dest` and `tag` are valid.
+    // SAFETY: `Pool::send` requires the two conditions of `# Safety`: the elements are readable, and `dest` and `tag`
+    // are valid.
     unsafe {
         match of(on.handle.0).or_else(|| of(on.comm.session)) {
             Some(pool) => pool.send(&on.comm, elements, dest, tag),

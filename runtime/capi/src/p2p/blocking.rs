@@ -248,9 +248,9 @@ unsafe fn exchange(
     status: StatusOutput,
 ) -> Result {
     let messages = comm.messages();
-    // SAFETY: the elements stay valid until this function returns, and they overlap only if the mode is `Buffered` (first
-    // condition of `# Safety`). `send_receive`, `receive_now` and `finish` return only when their operations have
-    // ended. The ranks and tags have been checked, and the mode lends no memory (second condition).
+    // SAFETY: the elements stay valid until this function returns, and they overlap only if the mode is `Buffered`
+    // (first condition of `# Safety`). `send_receive`, `receive_now` and `finish` return only when their operations
+    // have ended. The ranks and tags have been checked, and the mode lends no memory (second condition).
     let received = unsafe {
         match (dest, from) {
             (Some(dest), Some(from)) => {

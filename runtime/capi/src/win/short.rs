@@ -18,8 +18,8 @@ use typepack::rma::{ElementKind, ShortUpdate, Window};
 const FIRST: usize = 0x200;
 const HANDLES: usize = 0x100;
 
-/// What is known of each predefined datatype: its size in the bits [`SIZE`], and the bit of its [`ElementKind`]. 0 stands
-/// for a datatype that has gaps or two members, or that is not known.
+/// What is known of each predefined datatype: its size in the bits [`SIZE`], and the bit of its [`ElementKind`]. 0
+/// stands for a datatype that has gaps or two members, or that is not known.
 static KNOWN: [AtomicU8; HANDLES] = [const { AtomicU8::new(0) }; HANDLES];
 const SIZE: u8 = 0x3f;
 const INTEGERS: u8 = 0x40;
