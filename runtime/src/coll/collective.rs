@@ -381,6 +381,34 @@ impl Communicator {
         unsafe { calls::start(self.endpoint(), place, |steps| self.list(steps, call)) }
     }
 
+    /// Takes part in a collective call that this rank cannot start, because of `error`. The ranks that depend on its data
+    /// get an error, too. Returns `error`, or what is wrong with the call.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`start_raw`](Self::start_raw) hold until the operation has ended.
+    pub(super) unsafe fn refuse_raw(&self, call: &Collective<'_>, error: Error) -> Error {
+        let started = if self.checks_calls() {
+            // The ranks compare their arguments. After that, the operation does not use this rank's memory.
+            // SAFETY: the conditions are those of this function.
+            unsafe { self.start_checked(call) }.inspect(|started| {
+                if let Operation::Pending(id) = started {
+                    self.endpoint().detach(*id);
+                }
+            })
+        } else {
+            let (place, refused) = (self.next_place(), error.clone());
+            // SAFETY: the steps use no memory, because the call is refused.
+            unsafe {
+                calls::start(self.endpoint(), place, |steps| {
+                    steps.refuse(refused);
+                    self.list(steps, call)
+                })
+            }
+        };
+        started.err().unwrap_or(error)
+    }
+
     /// Prepares a persistent collective operation, which can be started again and again. Every rank must
     /// prepare the operations of a communicator in the same order. Afterwards each rank may start these
     /// operations in any order.

@@ -8,7 +8,6 @@ use super::values::{self, Kind, Reduction};
 use super::{Collective, Root};
 use crate::comm::{Communicator, Request, Scope, writable};
 use crate::error::check_memory;
-use crate::message::Operation;
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 
@@ -173,14 +172,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Returns the errors of [`Communicator::start_raw`], and `ErrorKind::NoMemory` if memory is short; then the call
     /// fails on the ranks that depend on the data of this rank, too.
     pub(crate) unsafe fn start_collective(&self, call: &Collective<'_>) -> Result<Request<'scope>> {
-        let room = check_memory().and_then(|()| self.make_room());
-        // SAFETY: the conditions are those of this function.
-        let started = unsafe { self.comm().start_raw(call)? };
-        // A rank that has no memory takes part and abandons the operation, so that the others do not wait for it.
-        if let (Err(_), Operation::Pending(id)) = (&room, started) {
-            self.comm().endpoint().detach(id);
+        // A rank that has no memory takes part, so that the others do not wait for it.
+        if let Err(error) = check_memory().and_then(|()| self.make_room()) {
+            // SAFETY: the conditions are those of this function.
+            return Err(unsafe { self.comm().refuse_raw(call, error) });
         }
-        room.map(|()| self.keep(started))
+        // SAFETY: the conditions are those of this function.
+        Ok(self.keep(unsafe { self.comm().start_raw(call)? }))
     }
 
     /// Starts a reduction of values.

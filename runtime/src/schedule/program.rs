@@ -513,13 +513,19 @@ impl<'s, 'a> Builder<'s, 'a> {
         *first = edges.len() as u32 - 1;
     }
 
+    /// Refuses the call: no step moves data, and the schedule, once it has all its steps, tells the other ranks that this
+    /// rank has failed. The start of the schedule returns `error`.
+    pub fn refuse(&mut self, error: Error) {
+        self.schedule.refused.get_or_insert(error);
+    }
+
     /// Returns scratch memory of the schedule for `count` elements of `plan`'s type. The elements are laid
     /// out as in a user's buffer. The result is the address of displacement 0, a multiple of 16. The initial
     /// content of the memory is arbitrary. Only steps may use the memory: if memory runs out, there is none, and the
     /// schedule, once it has all its steps, tells the other ranks that this rank has failed.
     pub fn scratch(&mut self, plan: &Plan, count: u64) -> *mut u8 {
         self.take_scratch(plan, count).unwrap_or_else(|error| {
-            self.schedule.refused.get_or_insert(error);
+            self.refuse(error);
             std::ptr::null_mut()
         })
     }

@@ -193,6 +193,10 @@ impl Schedules {
     fn refuse(&mut self, engine: &mut MessageEngine, index: u32) -> Result<()> {
         let entry = &mut self.entries[index as usize];
         let Some(error) = entry.schedule.refused.take() else { return Ok(()) };
+        // No step combines elements any more.
+        if let Some(combine @ Combine::User(_)) = entry.schedule.combine.take() {
+            self.dropped.push(combine);
+        }
         entry.schedule.keep_plans();
         entry.schedule.rewind();
         (entry.schedule.void, entry.schedule.checked) = (true, 0);
