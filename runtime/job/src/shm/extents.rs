@@ -101,7 +101,7 @@ impl Snapshot {
             }
         }
         fence(Ordering::Acquire);
-        let is_whole = version % 2 == 0 && self.version.load(Ordering::Relaxed) == version;
+        let is_whole = version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version;
         if is_whole && (found.is_some() || count <= COPIED) { Ok(found) } else { Err(()) }
     }
 }
