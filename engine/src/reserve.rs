@@ -364,8 +364,7 @@ fn step(
     if more == 0 || insists && capacity - len >= more {
         return Ok(());
     }
-    // Few steps, so that calls of one rank still find room after memory has run out.
-    let wanted = more.saturating_add(2 * SPARE);
+    let wanted = more.saturating_add(SPARE);
     fallible(|| grow(wanted, false)).or_else(|refused| {
         let exact = len.saturating_add(more).saturating_mul(size);
         let step = capacity.saturating_mul(2).max(len.saturating_add(wanted)).saturating_mul(size);
