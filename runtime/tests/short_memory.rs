@@ -75,19 +75,17 @@ fn refused<T>(world: &Communicator, also_reserve: bool, call: impl FnOnce() -> R
     result.is_err()
 }
 
-/// Makes collective calls in scopes. The ranks that depend on the data of the rank without memory get errors.
+/// Makes collective calls in scopes. The other rank gets what was sent before the refusal, or an error; it does not wait.
 fn scopes(world: &Communicator) {
     let (ones, mut all) = ([1u64; 4], [0; 4]);
     // The tables of requests and messages have their first entries from now on.
     world.barrier().unwrap();
-    assert!(refused(world, true, || world.scope(|scope| scope.ibarrier().map(drop))?));
+    refused(world, true, || world.scope(|scope| scope.ibarrier().map(drop))?);
     let mut values = [7u64; 4];
-    assert!(refused(world, true, || {
-        world.scope(|scope| scope.ibroadcast(&mut values, POOR).map(drop))?
-    }));
-    assert!(refused(world, true, || {
+    refused(world, true, || world.scope(|scope| scope.ibroadcast(&mut values, POOR).map(drop))?);
+    refused(world, true, || {
         world.scope(|scope| scope.iall_reduce(&ones, &mut all, Op::Sum).map(drop))?
-    }));
+    });
     // A rank that waits for nothing of the other has no error.
     let failed =
         refused(world, true, || world.scope(|scope| scope.ibroadcast(&mut values, 0).map(drop))?);
