@@ -39,8 +39,8 @@ const PAGE: usize = 4096;
 const KEPT: usize = GRANULES / 8;
 /// Tables may grow from the reserve for a work that [`insist`] runs until this much of the reserve is in use.
 const INSISTED: usize = GRANULES / 2;
-/// Number of entries that only a work that [`insist`] runs may use up: then a table at its end has room for a message to
-/// another rank and for one from there.
+/// Number of entries that a table keeps for a work that [`insist`] runs ([`spare`]), and that each step of growth adds:
+/// then a table at its end has room for a message to another rank and for one from there.
 pub const SPARE: usize = 4;
 /// The number of bytes that the system must have before memory is no longer short, and the number of bytes above which
 /// [`room`] asks the system.
@@ -336,7 +336,7 @@ macro_rules! grow {
         impl<T> Grow for $collection<T> {
             #[inline(always)]
             fn grow(&mut self, more: usize) -> Result<(), TryReserveError> {
-                if self.capacity() - self.len() >= more.saturating_add(SPARE) {
+                if self.capacity() - self.len() >= more {
                     return Ok(());
                 }
                 let (len, capacity) = (self.len(), self.capacity());
@@ -361,9 +361,6 @@ fn step(
     mut grow: impl FnMut(usize, bool) -> Result<(), TryReserveError>,
 ) -> Result<(), TryReserveError> {
     let insists = INSISTS.get();
-    if more == 0 || insists && capacity - len >= more {
-        return Ok(());
-    }
     let wanted = more.saturating_add(SPARE);
     fallible(|| grow(wanted, false)).or_else(|refused| {
         let exact = len.saturating_add(more).saturating_mul(size);

@@ -157,7 +157,7 @@ impl Requests {
             let vacant =
                 requests.unused.len() + requests.entries.capacity() - requests.entries.len();
             if vacant < more + spare() {
-                requests.entries.grow(more.saturating_sub(requests.unused.len()).max(1))?;
+                requests.entries.grow((more + spare()).saturating_sub(requests.unused.len()))?;
             }
             let used = requests.entries.capacity() - requests.unused.len();
             requests.unused.grow(used)

@@ -55,7 +55,7 @@ impl Messages {
     pub fn make_room(&mut self) -> Result<(), TryReserveError> {
         let vacant = self.free.len() + self.entries.capacity() - self.entries.len();
         if vacant <= SPARE && vacant <= spare() {
-            self.entries.grow(1)?;
+            self.entries.grow((1 + spare()).saturating_sub(self.free.len()))?;
         }
         if self.free.capacity() < self.entries.capacity() {
             self.free.grow(self.entries.capacity() - self.free.len())?;
