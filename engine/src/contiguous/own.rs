@@ -1,7 +1,7 @@
 //! Picks the method of copies for which no caller has asked for one, and none is fixed.
 //!
-//! Runs below [`WATCHED`] bytes take vector moves and do not come here. For longer runs there is one chooser per size class, which
-//! times a few real copies with the clock that [`set_clock`] has set. A run of at least [`TIMED`] bytes asks
+//! Runs below [`WATCHED`] bytes take vector moves and do not come here. For longer runs there is one chooser per size
+//! class, which times a few real copies with the clock that [`set_clock`] has set. A run of at least [`TIMED`] bytes asks
 //! its chooser each time. For shorter runs that would cost too much: only one run in [`TURNS`] asks, and the
 //! others take the method that the chooser has found best so far. If there is no clock, nothing is timed, and
 //! runs take vector moves or what [`know`] says.
@@ -40,7 +40,7 @@ pub type Clock = fn() -> u64;
 static CLOCK: OnceLock<Clock> = OnceLock::new();
 
 /// Sets the clock. Only the first call has an effect. Without a clock, all copies take vector moves, unless
-/// their caller asks for another method or [`set_fixed`] has fixed one.
+/// their caller asks for another method or [`set_fixed`](typepack_leaf::contiguous::set_fixed) has fixed one.
 pub fn set_clock(clock: Clock) {
     let _first = CLOCK.set(clock);
     take_copies();

@@ -15,6 +15,7 @@ use crate::schedule::table::Place;
 use crate::topo::Neighbors;
 use crate::{Error, ErrorKind, Plan, Result};
 use typepack_engine::Elements;
+use typepack_engine::reserve;
 
 /// The root of a collective call. In an intracommunicator, all ranks pass the same [`Root::Rank`]. In an
 /// intercommunicator, data moves between the root in one group and all ranks of the other group.
@@ -382,15 +383,20 @@ impl Communicator {
     }
 
     /// Takes part in a collective call that this rank cannot start, because of `error`. The ranks that depend on its data
-    /// get an error, too. Returns `error`, or what is wrong with the call.
+    /// get an error, too; but if the ranks compare their arguments first (`TYPEPACK_CHECK_TYPES=1`), they may get the data.
+    /// Returns `error`, or what is wrong with the call.
     ///
     /// # Safety
     ///
     /// - The conditions of [`start_raw`](Self::start_raw) hold until the operation has ended.
     pub(super) unsafe fn refuse_raw(&self, call: &Collective<'_>, error: Error) -> Error {
+        // The steps of the call come from the reserve. If much of it is gone, this rank only counts the call.
+        if reserve::is_short() && reserve::insist(reserve::refuses) {
+            self.skip_started();
+            return error;
+        }
         let started = if self.checks_calls() {
-            // The ranks compare their arguments. After that, the operation does not use this rank's memory.
-            // SAFETY: the conditions are those of this function.
+            // SAFETY: the caller guarantees the conditions of this function, and `start_checked` has the same.
             unsafe { self.start_checked(call) }.inspect(|started| {
                 if let Operation::Pending(id) = started {
                     self.endpoint().detach(*id);

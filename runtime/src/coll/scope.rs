@@ -174,7 +174,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     pub(crate) unsafe fn start_collective(&self, call: &Collective<'_>) -> Result<Request<'scope>> {
         // A rank that has no memory takes part, so that the others do not wait for it.
         if let Err(error) = check_memory().and_then(|()| self.make_room()) {
-            // SAFETY: the conditions are those of this function.
+            // SAFETY: the caller guarantees the conditions of this function, and `refuse_raw` has the same.
             return Err(unsafe { self.comm().refuse_raw(call, error) });
         }
         // SAFETY: the conditions are those of this function.

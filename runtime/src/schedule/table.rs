@@ -220,8 +220,11 @@ impl Schedules {
         place: Place,
         build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
     ) -> Result<Operation> {
-        insist(|| engine.requests().make_room())?;
+        let room = insist(|| engine.requests().make_room());
         let index = self.list(place, build)?;
+        if let Err(error) = room {
+            self.entries[index as usize].schedule.refused.get_or_insert(error);
+        }
         self.refuse(engine, index)?;
         self.entries[index as usize].schedule.keep_plans();
         self.begin(engine, index)

@@ -24,7 +24,8 @@ use super::layout::Header;
 use super::segment::Segment;
 use crate::error::{Error, ErrorKind};
 use crate::sys::{limits, memory};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// Says whether the job can go on without a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,14 +50,15 @@ pub fn at_start(left: u64) -> u64 {
 ///
 /// Returns [`ErrorKind::NoMemory`] if the job may not take them. The error names the limit.
 pub fn take(segment: &Segment, bytes: u64, need: Need) -> Result<(), Error> {
-    take_with(segment.header(), bytes, need, || (limits::tightest(), segment.untouched()))
+    take_with(segment.header(), bytes, need, limits::tightest, || segment.untouched())
 }
 
 fn take_with(
     header: &Header,
     bytes: u64,
     need: Need,
-    look: impl Fn() -> ((u64, String), u64),
+    tightest: impl Fn() -> (u64, String),
+    untouched: impl Fn() -> u64,
 ) -> Result<(), Error> {
     let budget = header.budget.load(Relaxed);
     // A reservation that the job can do without is refused if the count would pass three quarters of the
@@ -68,14 +70,14 @@ fn take_with(
     loop {
         let before = header.taken.load(Relaxed);
         let after = before.saturating_add(bytes);
-        let count = || header.taken.compare_exchange(before, after, Relaxed, Relaxed).is_ok();
+        let count = || header.taken.compare_exchange(before, after, SeqCst, Relaxed).is_ok();
         if after <= share && after <= header.checked.load(Relaxed) {
             if count() {
                 return Ok(());
             }
             continue;
         }
-        let ((left, name), others) = look();
+        let ((left, name), others) = (tightest(), untouched());
         let open = others.saturating_add(bytes);
         // What is promised to programs keeps its memory. For that, a necessary reservation needs no margin: the margin
         // is there for reservations like it.
@@ -94,6 +96,11 @@ fn take_with(
             ));
         }
         if count() {
+            // A promise that was made since the look has not seen these bytes, so it stays, and these bytes go.
+            if untouched() > open && left < bytes.saturating_add(margin).max(untouched()) {
+                header.taken.fetch_sub(bytes, Relaxed);
+                continue;
+            }
             let free = left.saturating_sub(open.saturating_add(MARGIN));
             header.checked.fetch_max(after + free / 16, Relaxed);
             return Ok(());
@@ -127,7 +134,7 @@ impl Ledger<'_> {
     fn promise_with(
         self,
         bytes: u64,
-        open: impl Fn(u64) -> u64,
+        open_with: impl Fn(u64) -> u64,
         tightest: impl Fn() -> (u64, String),
     ) -> Result<(), Error> {
         let spend = |credit: u64| credit.checked_sub(bytes);
@@ -138,7 +145,7 @@ impl Ledger<'_> {
         loop {
             let before = self.promised.load(Relaxed);
             let after = before.saturating_add(bytes);
-            let ((left, name), open) = (tightest(), open(after));
+            let ((left, name), open) = (tightest(), open_with(after));
             let needed = open.max(bytes).saturating_add(MARGIN);
             if left < needed {
                 let others = open.saturating_sub(bytes);
@@ -152,7 +159,13 @@ impl Ledger<'_> {
                     ),
                 ));
             }
-            if self.promised.compare_exchange(before, after, Relaxed, Relaxed).is_ok() {
+            if self.promised.compare_exchange(before, after, SeqCst, Relaxed).is_ok() {
+                // The same for a reservation that was made since the look.
+                let now = open_with(after);
+                if now > open && left < now.max(bytes).saturating_add(MARGIN) {
+                    self.promised.fetch_sub(bytes, Relaxed);
+                    continue;
+                }
                 self.credit.store((left - needed) / 16, Relaxed);
                 return Ok(());
             }
@@ -178,12 +191,12 @@ impl Segment {
 
     /// Returns how many bytes of the segment are promised or reserved and have no memory yet.
     fn untouched(&self) -> u64 {
-        self.without_memory(self.header().promised.load(Relaxed))
+        self.without_memory(self.header().promised.load(SeqCst))
     }
 
     /// Returns what [`untouched`](Self::untouched) returns if `promised` bytes are promised.
     fn without_memory(&self, promised: u64) -> u64 {
-        let counted = promised.saturating_add(self.header().taken.load(Relaxed));
+        let counted = promised.saturating_add(self.header().taken.load(SeqCst));
         counted.saturating_sub(memory::resident(self.fd()))
     }
 
@@ -211,13 +224,29 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
+    /// Reserves memory where `look` returns what is left, with the name of the limit, and what is promised.
+    fn take_looking(
+        header: &Header,
+        bytes: u64,
+        need: Need,
+        look: impl Fn() -> ((u64, String), u64),
+    ) -> Result<(), Error> {
+        let promised = Cell::new(0);
+        let tightest = || {
+            let (left, others) = look();
+            promised.set(others);
+            left
+        };
+        take_with(header, bytes, need, tightest, || promised.get())
+    }
+
     #[test]
     fn the_job_stays_within_its_budget_and_slows_down_first() {
         let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
         let header = segment.header();
         header.budget.store(100 * MIB, Relaxed);
         let plenty = || ((1 << 40, "x".to_owned()), 0);
-        let take = |bytes, need| take_with(header, bytes, need, plenty);
+        let take = |bytes, need| take_looking(header, bytes, need, plenty);
         assert!(take(75 * MIB, Need::Wish).is_ok());
         assert!(take(MIB, Need::Wish).is_err());
         assert!(take(25 * MIB, Need::Must).is_ok());
@@ -259,18 +288,18 @@ mod tests {
         header.budget.store(1 << 40, Relaxed);
         let left = |mib: u64| move || ((mib * MIB, String::new()), 0);
         // 160 MiB are left, so the next look follows when the job has taken 9 MiB more.
-        assert!(take_with(header, 8 * MIB, Need::Must, left(160)).is_ok());
-        assert!(take_with(header, 8 * MIB, Need::Must, || unreachable!()).is_ok());
-        assert!(take_with(header, 8 * MIB, Need::Wish, left(39)).is_err());
-        assert!(take_with(header, 8 * MIB, Need::Must, left(15)).is_err());
-        assert!(take_with(header, 8 * MIB, Need::Must, left(16)).is_ok());
-        assert!(take_with(header, 1, Need::Must, left(0)).is_err());
+        assert!(take_looking(header, 8 * MIB, Need::Must, left(160)).is_ok());
+        assert!(take_looking(header, 8 * MIB, Need::Must, || unreachable!()).is_ok());
+        assert!(take_looking(header, 8 * MIB, Need::Wish, left(39)).is_err());
+        assert!(take_looking(header, 8 * MIB, Need::Must, left(15)).is_err());
+        assert!(take_looking(header, 8 * MIB, Need::Must, left(16)).is_ok());
+        assert!(take_looking(header, 1, Need::Must, left(0)).is_err());
         // Promised memory that nobody has touched is kept, without a margin for what the job needs.
         let look = |left: u64, open: u64| move || ((left * MIB, String::new()), open * MIB);
-        assert!(take_with(header, 8 * MIB, Need::Must, look(100, 93)).is_err());
-        assert!(take_with(header, 8 * MIB, Need::Must, look(100, 92)).is_ok());
-        assert!(take_with(header, 8 * MIB, Need::Wish, look(100, 61)).is_err());
-        assert!(take_with(header, 8 * MIB, Need::Wish, look(100, 60)).is_ok());
+        assert!(take_looking(header, 8 * MIB, Need::Must, look(100, 93)).is_err());
+        assert!(take_looking(header, 8 * MIB, Need::Must, look(100, 92)).is_ok());
+        assert!(take_looking(header, 8 * MIB, Need::Wish, look(100, 61)).is_err());
+        assert!(take_looking(header, 8 * MIB, Need::Wish, look(100, 60)).is_ok());
     }
 
     /// Two processes promise or reserve at the same moment what fits once: one gets it.
@@ -299,9 +328,9 @@ mod tests {
         header.budget.store(200 * MIB, Relaxed);
         let plenty = || ((1 << 40, String::new()), 0);
         let other = Cell::new(None);
-        let first = take_with(header, 120 * MIB, Need::Must, || {
+        let first = take_looking(header, 120 * MIB, Need::Must, || {
             if other.get().is_none() {
-                other.set(Some(take_with(header, 120 * MIB, Need::Must, plenty).is_ok()));
+                other.set(Some(take_looking(header, 120 * MIB, Need::Must, plenty).is_ok()));
             }
             plenty()
         });
@@ -322,7 +351,7 @@ mod tests {
         let look = || (left(), open(header.promised.load(Relaxed)));
         let others = || {
             assert!(ledger.promise_with(MIB, open, left).is_ok());
-            assert!(take_with(header, MIB, Need::Must, look).is_ok());
+            assert!(take_looking(header, MIB, Need::Must, look).is_ok());
         };
         let promised = ledger.promise_with(
             TERA,
@@ -333,7 +362,7 @@ mod tests {
             left,
         );
         assert!(promised.is_err());
-        let taken = take_with(header, TERA, Need::Must, || {
+        let taken = take_looking(header, TERA, Need::Must, || {
             others();
             look()
         });
@@ -342,5 +371,44 @@ mod tests {
             [&header.promised, &header.taken].map(|count| count.load(Relaxed)),
             [2 * MIB; 2]
         );
+    }
+
+    /// A process promises what another one reserves at the same moment, and fits once: not both get it.
+    #[test]
+    fn a_promise_and_a_reservation_do_not_get_the_same_memory() {
+        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+        let header = segment.header();
+        let (promised, taken, total) =
+            (header.promised.load(SeqCst), header.taken.load(SeqCst), 200 * MIB);
+        header.budget.store(1 << 40, Relaxed);
+        let counted =
+            || header.promised.load(SeqCst) - promised + header.taken.load(SeqCst) - taken;
+        let left = || (total, String::new());
+        let ledger = segment.ledger();
+        let promise = || ledger.promise_with(120 * MIB, |_| counted(), left).is_ok();
+        let other = Cell::new(None);
+        let first = take_with(header, 120 * MIB, Need::Must, left, || {
+            let seen = counted();
+            if other.get().is_none() {
+                other.set(Some(promise()));
+            }
+            seen
+        });
+        assert!(first.is_err() && other.get() == Some(true) && counted() == 120 * MIB);
+        segment.release(120 * MIB);
+        let other = Cell::new(None);
+        let first = ledger.promise_with(
+            120 * MIB,
+            |after| {
+                let seen = after - promised + header.taken.load(SeqCst) - taken;
+                if other.get().is_none() {
+                    other
+                        .set(Some(take_with(header, 120 * MIB, Need::Must, left, counted).is_ok()));
+                }
+                seen
+            },
+            left,
+        );
+        assert!(first.is_err() && other.get() == Some(true) && counted() == 120 * MIB);
     }
 }

@@ -83,7 +83,8 @@ impl Snapshot {
     }
 
     /// Returns the offset in the heap of the bytes at the addresses `start..end`, or `None` if no extent has them.
-    /// Addresses may come from a computation and need not exist. Returns an error if the copy cannot tell that, because it is being changed or does not hold all extents.
+    /// Addresses may come from a computation and need not exist. Returns an error if the copy cannot tell that, because it
+    /// is being changed or does not hold all extents.
     #[inline]
     fn locate(&self, start: i128, end: i128) -> Result<Option<u64>, ()> {
         let (Ok(start), Ok(bytes)) = (u64::try_from(start), u64::try_from(end - start)) else {
@@ -234,17 +235,23 @@ impl Extents {
         Ok(())
     }
 
+    /// Takes the extents out of the table for which `is_over` is true. Returns whether there were any. They are unmapped
+    /// only when no reader finds them any more: the system may give their addresses away at once.
+    fn take_out(&self, is_over: impl Fn(&Extent) -> bool) -> bool {
+        let mut changes = self.write();
+        let out: Vec<Extent> = changes.list.extract_if(.., |extent| is_over(extent)).collect();
+        drop(changes);
+        !out.is_empty()
+    }
+
     /// Removes the extent with this range.
     pub(super) fn remove(&self, range: &Range<u64>) {
-        self.write().list.retain(|extent| extent.range != *range);
+        self.take_out(|extent| extent.range == *range);
     }
 
     /// Removes all extents whose mappings nobody has. Returns whether there were any.
     pub fn remove_unused(&self) -> bool {
-        let list = &mut self.write().list;
-        let before = list.len();
-        list.retain(|extent| Arc::strong_count(&extent.map) > 1);
-        list.len() < before
+        self.take_out(|extent| Arc::strong_count(&extent.map) == 1)
     }
 
     /// Returns the offset in the heap of the bytes at the addresses `start..end`. Returns `None` if no extent has

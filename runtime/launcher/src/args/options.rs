@@ -361,8 +361,8 @@ usage: mpiexec [options] [-n N] program [arguments...]
         "
 Standard input goes to rank 0. Output is forwarded line by line. If a rank fails, mpiexec ends the
 other ranks, prints one line that names the rank and the reason, and exits with the code of that
-rank (128 + signal if a signal ended it). Ctrl-C ends the job after a grace period of 2 seconds (-kill-after), a
-second Ctrl-C ends it at once.
+rank (128 + signal if a signal ended it). Ctrl-C ends the job after a grace period of 2 seconds
+(-kill-after), a second Ctrl-C ends it at once.
 
 The variable TYPEPACK_BIND is the default for --bind-to, MPIEXEC_TIMEOUT the default for -timeout.
 

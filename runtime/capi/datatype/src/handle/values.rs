@@ -66,7 +66,8 @@ impl<T> Values<T> {
 
     #[inline]
     fn vacant_place(&mut self) -> Result<u32> {
-        if self.unused.is_empty() && self.values.len() == self.values.capacity() {
+        let room = self.values.capacity();
+        if self.unused.is_empty() && (self.values.len() == room || self.unused.capacity() < room) {
             self.grow_values().map_err(|_| none_left(self.kind, 0))?;
         }
         self.place()
