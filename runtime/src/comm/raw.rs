@@ -76,7 +76,7 @@ impl Messages {
     /// runs out, `ErrorKind::Other` if another rank has broken the protocol, and `ErrorKind::State` if this
     /// process has left the job or is a forked child. If the call returns an error, the library no longer
     /// uses the memory.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn send(
         &self,
         mode: SendMode,
@@ -84,8 +84,30 @@ impl Messages {
         dest: usize,
         tag: i32,
     ) -> Result<Operation> {
+        let Elements { origin, plan, count } = elements;
+        // SAFETY: the caller guarantees the conditions of this function, which are those of `send_apart`.
+        unsafe { self.send_apart(mode, origin, plan, count, dest, tag) }
+    }
+
+    /// Does what [`send`](Self::send) does. The parts of the elements come in registers. As one argument, they would come
+    /// in memory, written in three pieces, and the CPU would wait when this function copies the pieces at once.
+    ///
+    /// # Safety
+    ///
+    /// The conditions of [`send`](Self::send).
+    #[inline]
+    unsafe fn send_apart(
+        &self,
+        mode: SendMode,
+        origin: *mut u8,
+        plan: &Plan,
+        count: u64,
+        dest: usize,
+        tag: i32,
+    ) -> Result<Operation> {
+        let elements = Elements { origin, plan, count };
         let status = Status { source: self.rank(), tag, bytes: elements.bytes()? };
-        // SAFETY: the conditions of `# Safety` are those of `start_send`.
+        // SAFETY: the caller guarantees the conditions of this function, which are those of `start_send`.
         let pending = unsafe { self.start_send(mode, elements, dest, tag)? };
         Ok(pending.map_or(Operation::Done(status), Operation::Pending))
     }
@@ -100,7 +122,7 @@ impl Messages {
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
-    #[inline]
+    #[inline(always)]
     pub unsafe fn start_send(
         &self,
         mode: SendMode,
@@ -108,6 +130,27 @@ impl Messages {
         dest: usize,
         tag: i32,
     ) -> Result<Option<u64>> {
+        let Elements { origin, plan, count } = elements;
+        // SAFETY: the caller guarantees the conditions of this function, which are those of `start_send_apart`.
+        unsafe { self.start_send_apart(mode, origin, plan, count, dest, tag) }
+    }
+
+    /// Does what [`start_send`](Self::start_send) does, with the parts of the elements in registers.
+    ///
+    /// # Safety
+    ///
+    /// The conditions of [`send`](Self::send).
+    #[inline]
+    unsafe fn start_send_apart(
+        &self,
+        mode: SendMode,
+        origin: *mut u8,
+        plan: &Plan,
+        count: u64,
+        dest: usize,
+        tag: i32,
+    ) -> Result<Option<u64>> {
+        let elements = Elements { origin, plan, count };
         let label = self.label(elements.bytes()?, tag);
         // SAFETY: the caller guarantees that the elements, and the memory that `mode` may lend, stay valid as
         // long as `mode` requires, and that `dest` is a rank of the world and `tag` is not negative (the
@@ -174,7 +217,6 @@ impl Messages {
     /// returns `ErrorKind::Truncated` if the message is longer than the receive, `ErrorKind::Type` if types
     /// are checked and differ, and `ErrorKind::Other` if the sender could not provide the data of the
     /// message.
-    #[inline]
     pub unsafe fn receive(
         &self,
         elements: Elements<&Plan>,
@@ -200,14 +242,32 @@ impl Messages {
     /// `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Type` if types are
     /// checked and differ. Also returns `ErrorKind::Other` if the sender could not provide the data of the
     /// message.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn receive_now(
         &self,
         elements: Elements<&Plan>,
         source: Source,
         tag: Tag,
     ) -> Result<Status> {
-        let posting = self.posting(elements, source, tag)?;
+        let Elements { origin, plan, count } = elements;
+        // SAFETY: the caller guarantees the conditions of this function, which are those of `receive_apart`.
+        unsafe { self.receive_apart(origin, plan, count, source, tag) }
+    }
+
+    /// Does what [`receive_now`](Self::receive_now) does, with the parts of the elements in registers.
+    ///
+    /// # Safety
+    ///
+    /// The conditions of [`receive_now`](Self::receive_now).
+    unsafe fn receive_apart(
+        &self,
+        origin: *mut u8,
+        plan: &Plan,
+        count: u64,
+        source: Source,
+        tag: Tag,
+    ) -> Result<Status> {
+        let posting = self.posting(Elements { origin, plan, count }, source, tag)?;
         // SAFETY: the caller guarantees that, until this call returns, the elements are writable and nobody
         // else accesses them, and that the source is a rank of the world and the tag is valid (both
         // conditions of `# Safety`). `posting` takes the capacity from the plan.
