@@ -195,7 +195,7 @@ impl Messages {
         unsafe { self.endpoint.send_receive(outgoing, &posting) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn posting<'a>(
         &self,
         layout: Elements<&'a Plan>,

@@ -60,8 +60,17 @@ impl<T> Values<T> {
     /// there is no memory for another.
     #[inline]
     pub fn vacant(&mut self) -> Result<Vacant<'_, T>> {
-        let place = self.vacant_place().or_else(|_| insist(|| self.vacant_place()))?;
+        let place = match self.vacant_place() {
+            Ok(place) => place,
+            Err(_) => self.insist_on_place()?,
+        };
         Ok(Vacant { table: self, place })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insist_on_place(&mut self) -> Result<u32> {
+        insist(|| self.vacant_place())
     }
 
     #[inline]
