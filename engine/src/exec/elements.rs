@@ -27,7 +27,9 @@ pub struct Elements<P> {
 // SAFETY: elements are an address and a number beside their plan. Only unsafe functions access the memory at the
 // address, and their callers guarantee that the thread may do so.
 unsafe impl<P: Send> Send for Elements<P> {}
-// SAFETY: as above.
+// SAFETY: a shared reference gives copies of the address, the number and the plan, and changes none of them. Only
+// unsafe functions access the memory at the address, and their callers guarantee that no other thread's access
+// conflicts.
 unsafe impl<P: Sync> Sync for Elements<P> {}
 
 impl<P> Elements<P> {
