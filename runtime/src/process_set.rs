@@ -1,7 +1,7 @@
 //! Process sets: groups of the job's ranks that have names (MPI-5.0 section 11.3.2).
 //!
 //! The sets follow from the job's segment, so all ranks find the same sets without communication. `world.rs` returns
-//! the sets to programs. Programs make communicators of the groups (`coll/intercommunicator.rs`).
+//! the sets to programs. Programs make communicators of the groups (`coll/create/intercommunicator.rs`).
 
 use crate::comm::Group;
 use crate::shm::segment::Segment;

@@ -1,7 +1,7 @@
 //! What the library has measured about the ways of messages and of collective calls, for programs that show the
 //! choices.
 //!
-//! `transport/tuning.rs`, `transport/part_choice.rs` and `coll/cells/choices.rs` measure, and `tuned/file.rs` defines
+//! `transport/tuning.rs`, `transport/part_choice.rs` and `coll/flags/choices.rs` measure, and `tuned/file.rs` defines
 //! the file of `TYPEPACK_TUNE_FILE`. `world.rs` reads and writes the file; `typepack info` shows the file and the
 //! measurements.
 

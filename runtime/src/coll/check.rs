@@ -16,7 +16,7 @@ mod edges;
 
 use super::collective::{Collective, Root};
 use super::create::{check_failed, exchange_steps};
-use super::neighbors::check_parts;
+use super::schedule::neighbors::check_parts;
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
 use crate::endpoint::sources::Combine;

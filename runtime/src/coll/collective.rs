@@ -5,7 +5,7 @@
 //! the numbering of the calls of a communicator, the checks of roots and parts, and the conditions on the
 //! caller's memory.
 
-use super::cells;
+use super::flags;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::sources::Combine;
 use crate::schedule::calls::{self, Kept};
@@ -327,9 +327,9 @@ impl Communicator {
     /// - The conditions of [`run_raw`](Self::run_raw) hold.
     #[inline]
     pub(super) unsafe fn run_unchecked(&self, call: &Collective<'_>) -> Result<()> {
-        if cells::are_possible(self) {
-            // SAFETY: the caller guarantees the conditions of this function, and `cells::run` has the same.
-            return unsafe { cells::run(self, call) };
+        if flags::are_possible(self) {
+            // SAFETY: the caller guarantees the conditions of this function, and `flags::run` has the same.
+            return unsafe { flags::run(self, call) };
         }
         let place = self.next_place();
         // SAFETY: the caller guarantees the conditions of this function.
@@ -444,8 +444,8 @@ impl Communicator {
             return self.fail_check();
         }
         let _unused = self.next_place();
-        if cells::are_possible(self) {
-            cells::skip(self);
+        if flags::are_possible(self) {
+            flags::skip(self);
         }
     }
 

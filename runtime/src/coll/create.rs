@@ -16,6 +16,9 @@
 //! (these may have the same number, because no rank is in both groups). The rank 0 of each group gets a number from
 //! its counter, and both groups learn both numbers (`intercommunicator.rs`).
 
+mod intercommunicator;
+pub(in crate::coll) mod topology;
+
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
 use crate::endpoint::sources::Combine;

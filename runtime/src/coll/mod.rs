@@ -1,16 +1,12 @@
-//! Collective calls. Blocking calls of a few kinds go through memory that the ranks share (`cells/`). Every other call
+//! Collective calls. Blocking calls of a few kinds go through memory that the ranks share (`flags/`). Every other call
 //! becomes a schedule of messages, and `schedule/` runs the schedule.
 //!
 //! `collective.rs` has the type [`Collective`], whose values describe calls, and the three ways to make a call: run,
-//! start, prepare. One file per operation lists the steps: `barrier.rs`, `broadcast.rs`, `gather.rs` (and scatter),
-//! `allgather.rs`, `alltoall.rs`, `reduce.rs`, `allreduce.rs`, `scan.rs` (and exscan), `reduce_scatter.rs` and
-//! `neighbors.rs` (exchanges between neighbours). `buffers.rs` orders the steps that use one buffer of a reduction.
-//! `create.rs` makes communicators from other communicators, `intercommunicator.rs` makes intercommunicators, merges
-//! them, and makes communicators from groups without a parent communicator. `topology/` makes communicators with
-//! topologies. `between.rs` lists the steps of the calls on intercommunicators. `operator.rs` has the predefined
-//! operations on elements (`extended.rs` has the arithmetic of C's `long double`, `binary128.rs` that of reals of 16
-//! bytes, and `pairs.rs` has `MPI_MINLOC` and `MPI_MAXLOC` on pair types that have no predefined name). `values.rs` has
-//! the safe reductions of values, and `scope.rs` the safe nonblocking forms.
+//! start, prepare. In `schedule/`, one file per operation lists the steps. `create.rs` makes communicators from other
+//! communicators; `create/` makes intercommunicators, merges them, makes communicators from groups without a parent
+//! communicator, and communicators with topologies. `operator.rs` has the predefined operations on elements, `operator/`
+//! the arithmetic of types that Rust does not have. `values.rs` has the safe reductions of values, and `scope.rs` the
+//! safe nonblocking forms. `README.md` follows one call through the files.
 //!
 //! With `TYPEPACK_CHECK_TYPES=1` (which must be set for all ranks or for none), all ranks compare the arguments of a
 //! blocking call before it begins, and those of a persistent operation when it is prepared (`check.rs`). Calls on
@@ -25,38 +21,21 @@
 //! Persistent operations are numbered separately, when they are prepared, and use another context. Every
 //! receive of a collective call names its source.
 
-mod allgather;
-mod allreduce;
-mod alltoall;
-mod barrier;
-mod between;
-mod binary128;
-mod broadcast;
-mod buffers;
-mod cells;
 mod check;
 mod collective;
 mod create;
-#[cfg(target_arch = "x86_64")]
-mod extended;
-mod gather;
-mod intercommunicator;
-mod neighbors;
+mod flags;
 mod operator;
-mod pairs;
-mod reduce;
-mod reduce_scatter;
-mod scan;
+mod schedule;
 mod scope;
-mod topology;
 mod values;
 
-pub(crate) use cells::{MeasuredCalls, learnt, measured, report};
+pub(crate) use flags::{MeasuredCalls, learnt, measured, report};
 pub(crate) use values::{Kind as ReductionKind, described};
 
 pub use crate::endpoint::sources::{Combine, Combiner};
 pub use collective::{Collective, Prepared, Root};
 pub use create::Duplicate;
+pub use create::topology::Cartesian;
 pub use operator::{Operator, Operator as Op};
-pub use topology::Cartesian;
 pub use values::{Reducible, Reduction};

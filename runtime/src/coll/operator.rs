@@ -5,10 +5,14 @@
 //! operation is 0 or 1. Elements need no alignment. The functions do not write to the gaps inside the elements of pair
 //! types.
 
-use super::binary128::Quad;
+mod binary128;
 #[cfg(target_arch = "x86_64")]
-use super::extended::Extended;
-use super::pairs;
+mod extended;
+mod pairs;
+
+use crate::coll::operator::binary128::Quad;
+#[cfg(target_arch = "x86_64")]
+use crate::coll::operator::extended::Extended;
 use crate::endpoint::sources::{Combine, Combiner};
 #[cfg(target_arch = "x86_64")]
 use crate::settings::Settings;

@@ -282,7 +282,7 @@ impl<T: Element, const N: usize> Halo<T, N> {
         ))
     }
 
-    /// Starts the exchange, which is a neighbourhood collective (`coll/neighbors.rs`) over the sides of the
+    /// Starts the exchange, which is a neighbourhood collective (`coll/schedule/neighbors.rs`) over the sides of the
     /// stencil.
     ///
     /// # Safety

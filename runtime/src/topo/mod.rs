@@ -6,7 +6,7 @@
 //! `locality.rs` places the ranks of a grid so that neighbours share as much of the machine as possible.
 //!
 //! A communicator (`comm/`) may have a [`Topology`]. `coll/topology/` makes such communicators, and
-//! `coll/neighbors.rs` exchanges data between neighbours.
+//! `coll/schedule/neighbors.rs` exchanges data between neighbours.
 
 mod adjacency;
 mod dims;

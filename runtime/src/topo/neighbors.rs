@@ -1,6 +1,6 @@
 //! The neighbours of one rank, in the order of the neighbourhood collectives (MPI-5.0 section 8.6).
 //!
-//! `coll/neighbors.rs` lists the messages of an exchange between neighbours. All messages of an exchange have
+//! `coll/schedule/neighbors.rs` lists the messages of an exchange between neighbours. All messages of an exchange have
 //! the same tag, and messages between two ranks match in the order in which the ranks list them. A rank lists
 //! its sends in the order of its destinations. [`Matching`] says in which order it lists its receives, so that
 //! messages match by direction, even if one rank is a neighbour in several directions.

@@ -17,7 +17,7 @@
 //! copies own 131072 pages
 //! ```
 //!
-//! `transport/learnt.rs` and `coll/cells/learnt.rs` define the further lines. The last kind of line is about copies for
+//! `transport/learnt.rs` and `coll/flags/learnt.rs` define the further lines. The last kind of line is about copies for
 //! which no protocol asks for a method (`typepack_engine::contiguous`): whether this process or another one has written
 //! the bytes (`own`, `others`), the least number of bytes, and the method. The file is untrusted input: a file with any
 //! other line is ignored as a whole, and so is a file of another version or another processor. At the end of the job

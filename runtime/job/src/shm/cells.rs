@@ -4,7 +4,7 @@
 //! Every rank has a few cells. All ranks make the same calls, and a call has one or more steps. [`step`] numbers the
 //! steps: the numbers grow from step to step and from call to call. In a step, a rank may publish data in its cell of
 //! this step ([`Seat::publish`]), and any other rank may wait for that cell ([`Seat::arrived`]). The steps use the
-//! cells of a rank in turn. `typepack`'s `coll/cells/` makes collective calls from these steps.
+//! cells of a rank in turn. `typepack`'s `coll/flags/` makes collective calls from these steps.
 //!
 //! ```text
 //! cell     stamp: number of the step | head: length of the data, or a mark | six words of data
@@ -14,7 +14,7 @@
 //! awaits   the ranks for whose cells the rank may sleep, as bits
 //! ```
 //!
-//! `coll/cells/` defines the marks, for example for a rank that has failed.
+//! `coll/flags/` defines the marks, for example for a rank that has failed.
 //!
 //! A rank may publish only after all other ranks have ended the step in which this rank used the same cell before. In a
 //! call, a rank may publish one step ahead: before it has ended the step before. So a rank that reads the stamp of a

@@ -1,8 +1,8 @@
 //! Allgather around a ring. In the first round, each rank sends its own part to the next rank. In every
 //! later round, it forwards the part that it received in the previous round.
 
-use super::Collective;
-use super::collective::check_parts;
+use crate::coll::Collective;
+use crate::coll::collective::check_parts;
 use crate::comm::Communicator;
 use crate::schedule::program::Builder;
 use crate::{Plan, Result};
@@ -39,7 +39,7 @@ impl Communicator {
         unsafe { self.run_raw(&Collective::Allgather { mine, parts }) }
     }
 
-    pub(super) fn allgather_steps<'a>(
+    pub(in crate::coll) fn allgather_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         mine: Option<&Elements<&'a Plan>>,

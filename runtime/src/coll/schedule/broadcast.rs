@@ -1,6 +1,6 @@
 //! Broadcasts along a binomial tree. The root of the call is the root of the tree.
 
-use super::{Collective, Root};
+use crate::coll::{Collective, Root};
 use crate::comm::{Communicator, writable};
 use crate::schedule::program::{Builder, StepId};
 use crate::{Plan, Result};
@@ -52,7 +52,7 @@ impl Communicator {
     /// Adds the steps of a broadcast to the schedule. The root starts to send only after the steps in
     /// `before` are complete.
     #[inline]
-    pub(super) fn broadcast_steps<'a>(
+    pub(in crate::coll) fn broadcast_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         part: &Elements<&'a Plan>,

@@ -12,7 +12,7 @@ const READERS: usize = 32;
 
 /// Memory for the elements of a reduction: the caller's memory or scratch memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Buffer<'a> {
+pub(in crate::coll) struct Buffer<'a> {
     /// The elements.
     pub part: Elements<&'a Plan>,
     /// Index of this buffer's first element in the whole reduction.

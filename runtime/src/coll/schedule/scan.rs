@@ -9,8 +9,8 @@
 //! With `n` ranks, recursive doubling needs `n * log2(n)` messages, and this way `n`. If ranks share CPUs, the number
 //! of messages decides, and a rank can begin the next call while the ranks above still make this one.
 
-use super::Collective;
 use super::buffers::Buffer;
+use crate::coll::Collective;
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::schedule::program::{Builder, StepId};
@@ -115,7 +115,7 @@ impl Communicator {
         unsafe { self.run_raw(&Collective::Exscan { send, recv, plan, count, combine }) }
     }
 
-    pub(super) fn scan_steps<'a>(
+    pub(in crate::coll) fn scan_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
@@ -161,7 +161,7 @@ impl Communicator {
         Ok(())
     }
 
-    pub(super) fn exscan_steps<'a>(
+    pub(in crate::coll) fn exscan_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,

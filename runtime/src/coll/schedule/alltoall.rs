@@ -9,8 +9,8 @@
 //! Every rank must choose the same way, so only [`Collective::AlltoallEqual`] can go the indirect way: its
 //! parts have the same packed size on all ranks.
 
-use super::Collective;
-use super::collective::check_parts;
+use crate::coll::Collective;
+use crate::coll::collective::check_parts;
 use crate::comm::Communicator;
 use crate::commit::bytes;
 use crate::schedule::program::{Builder, StepId};
@@ -60,7 +60,7 @@ impl Communicator {
 
     /// Sends `lengths[i]` elements of `sent` to rank `i`, and receives `counts[i]` elements from rank `i`.
     /// Both slices have the elements of rank 0 first, then those of rank 1, and so on.
-    pub(super) fn exchange_slices<T: bytemuck::Pod>(
+    pub(in crate::coll) fn exchange_slices<T: bytemuck::Pod>(
         &self,
         sent: &mut [T],
         lengths: &[usize],
@@ -88,7 +88,7 @@ impl Communicator {
         }
     }
 
-    pub(super) fn alltoall_steps<'a>(
+    pub(in crate::coll) fn alltoall_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<&[Elements<&'a Plan>]>,
@@ -137,7 +137,7 @@ impl Communicator {
     }
 
     /// Adds the steps of an exchange in which all parts of all ranks have the same packed size.
-    pub(super) fn alltoall_equal_steps<'a>(
+    pub(in crate::coll) fn alltoall_equal_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<&[Elements<&'a Plan>]>,

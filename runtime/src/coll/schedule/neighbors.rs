@@ -15,7 +15,7 @@ use typepack_engine::Elements;
 
 impl Communicator {
     /// Sends `send[j]` to destination `j` of `neighbors`, and receives from source `i` into `receive[i]`.
-    pub(super) fn neighbor_steps<'a>(
+    pub(in crate::coll) fn neighbor_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         neighbors: &Neighbors,
@@ -49,7 +49,7 @@ impl Communicator {
 }
 
 /// Checks that there is one part for each neighbour.
-pub(super) fn check_parts(
+pub(in crate::coll) fn check_parts(
     argument: &'static str,
     parts: &[Elements<&Plan>],
     neighbors: &[Option<usize>],
@@ -67,7 +67,7 @@ pub(super) fn check_parts(
 
 /// Returns the error for a rank that is a source of itself more often, or less often, than a destination of itself.
 #[cold]
-pub(super) fn unmatched(rank: usize) -> Error {
+pub(in crate::coll) fn unmatched(rank: usize) -> Error {
     let detail = format!(
         "rank {rank} must be a source of itself as many times as a destination of itself, but is not"
     );

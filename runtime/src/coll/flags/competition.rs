@@ -10,7 +10,7 @@ use super::moves::longest;
 use super::turn::{LONGEST, Turn};
 use crate::coll::Collective;
 use crate::coll::collective::check_parts;
-use crate::coll::reduce::missing;
+use crate::coll::schedule::reduce::missing;
 use crate::endpoint::sources::Combine;
 use crate::settings::CollectiveName;
 use crate::shm::cells::{call_of, last_step, step};

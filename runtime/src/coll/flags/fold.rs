@@ -481,7 +481,7 @@ fn doubling(size: usize) -> impl Iterator<Item = (usize, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::Order;
+    use crate::coll::flags::fold::Order;
 
     /// Returns the order of the combinations of `size` ranks as text.
     fn text(order: Order, size: usize) -> String {
@@ -502,7 +502,7 @@ mod tests {
         assert_eq!(all(7), "(((0 1) (2 3)) ((4 5) 6))");
         assert_eq!(all(5), "(((0 1) 2) (3 4))");
         assert_eq!(text(Order::Chain, 4), "(0 (1 (2 3)))");
-        for size in 2..=super::super::MOST {
+        for size in 2..=crate::coll::flags::MOST {
             let (_, _) = (plain(size), all(size));
         }
     }

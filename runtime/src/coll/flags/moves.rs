@@ -2,13 +2,13 @@
 //!
 //! `turn.rs` passes the pieces on.
 
-use super::super::collective::check_parts;
-use super::super::gather::missing;
 use super::block::SHORT;
 use super::fold::packed;
 use super::heads::check;
 use super::piece::{range, steps};
 use super::turn::{LONGEST, Turn};
+use crate::coll::collective::check_parts;
+use crate::coll::schedule::gather::missing;
 use crate::message::payload::copy_layout;
 use crate::schedule::calls;
 use crate::schedule::table::Place;
@@ -350,8 +350,8 @@ pub(super) unsafe fn copy_own(
 
 #[cfg(test)]
 mod tests {
-    use super::super::MOST;
     use super::*;
+    use crate::coll::flags::MOST;
     use crate::shm::cells::STEPS;
 
     #[test]

@@ -9,7 +9,7 @@
 //! Ranks that have only a group and a string in common meet in a communicator whose number is a hash of the
 //! group and the string. They use it for one broadcast, which gives them a number of the usual kind.
 
-use super::create::{NO_COLOR, UNKNOWN, of_color};
+use super::{NO_COLOR, UNKNOWN, of_color};
 use crate::comm::{Communicator, Group, check_tag};
 use crate::commit::bytes;
 use crate::endpoint::progress::Endpoint;
@@ -195,7 +195,7 @@ impl Communicator {
     }
 
     /// Returns the intercommunicator between the two groups. `numbers` are the numbers that the two leaders have taken.
-    pub(super) fn derive_between(
+    pub(in crate::coll) fn derive_between(
         &self,
         numbers: [u64; 2],
         local: Group,
@@ -236,7 +236,11 @@ impl Communicator {
     }
 
     /// Splits an intercommunicator; see [`Communicator::split`].
-    pub(super) fn split_between(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
+    pub(in crate::coll) fn split_between(
+        &self,
+        color: Option<u32>,
+        key: i64,
+    ) -> Result<Option<Self>> {
         let mine = [color.map_or(NO_COLOR, u64::from), key as u64, self.endpoint().new_context()];
         let (ours, theirs) = self.exchange_words(&mine)?;
         let Some(color) = color else { return Ok(None) };
@@ -253,14 +257,14 @@ impl Communicator {
 
     /// Makes an intercommunicator of a part of each group; see [`Communicator::create`]. All members of `group` belong
     /// to the local group.
-    pub(super) fn create_between(&self, group: &Group) -> Result<Option<Self>> {
+    pub(in crate::coll) fn create_between(&self, group: &Group) -> Result<Option<Self>> {
         let place = group.rank_of(self.endpoint().rank());
         self.split_between(place.map(|_| 0), place.unwrap_or_default() as i64)
     }
 
     /// Returns the numbers that the leaders pass as `mine`: first that of this rank's group, then that of the other
     /// group. Other ranks may pass any number. In an intracommunicator, only the first one has a meaning.
-    pub(super) fn exchange_numbers(&self, mine: u64) -> Result<[u64; 2]> {
+    pub(in crate::coll) fn exchange_numbers(&self, mine: u64) -> Result<[u64; 2]> {
         let mut numbers = [mine, UNKNOWN];
         let part = Elements { origin: numbers.as_mut_ptr().cast(), plan: bytes()?, count: 16 };
         let place = self.next_place();
@@ -278,7 +282,7 @@ impl Communicator {
     /// In an intracommunicator, the first word of rank 0 goes to all ranks. In an intercommunicator, the leaders
     /// exchange their first words, and each group gets both words: first that of its own leader, then that of the other
     /// leader.
-    pub(super) fn numbers_steps<'a>(
+    pub(in crate::coll) fn numbers_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         both: &Elements<&'a Plan>,

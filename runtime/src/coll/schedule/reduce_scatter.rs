@@ -10,8 +10,8 @@
 //! `allreduce.rs` have the ways of short vectors. The way depends only on the number of ranks and on the number and
 //! the type of the elements, so the order of combinations, and with it every bit of a sum, is the same in every run.
 
-use super::Collective;
 use super::buffers::Buffer;
+use crate::coll::Collective;
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::schedule::program::{Builder, StepId};
@@ -71,7 +71,7 @@ impl Communicator {
         unsafe { self.run_raw(&Collective::ReduceScatter { send, recv, plan, counts, combine }) }
     }
 
-    pub(super) fn reduce_scatter_steps<'a>(
+    pub(in crate::coll) fn reduce_scatter_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
@@ -98,7 +98,7 @@ impl Communicator {
     }
 
     /// Returns this rank's elements of all blocks. `counts` has the number of elements of each block.
-    pub(super) fn all_blocks<'a>(
+    pub(in crate::coll) fn all_blocks<'a>(
         &self,
         send: Option<*const u8>,
         recv: &Elements<&'a Plan>,
@@ -124,7 +124,7 @@ impl Communicator {
     /// Returns whether the elements of a reduce-scatter are combined in the order of a reduce to rank 0, because they
     /// go that way by messages. `all` has the elements of all blocks. All ranks give the same answer.
     #[inline]
-    pub(super) fn scatters_from_first(&self, all: &Elements<&Plan>) -> Result<bool> {
+    pub(in crate::coll) fn scatters_from_first(&self, all: &Elements<&Plan>) -> Result<bool> {
         let size = self.size();
         Ok(size > 2 && all.bytes()? / (size as u64) < SHORT)
     }
@@ -194,7 +194,7 @@ impl Communicator {
 
     /// Adds the steps of the direct way. `parts` has this rank's elements of each block. The result of this rank's
     /// block goes to `target`, which must not overlap the parts, or to scratch memory if `target` is `None`.
-    pub(super) fn reduce_blocks<'a>(
+    pub(in crate::coll) fn reduce_blocks<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         parts: &[Elements<&'a Plan>],
@@ -249,7 +249,7 @@ impl Communicator {
     /// Adds the steps of a reduction of long vectors: the direct way reduces one block on each rank, and then every
     /// rank sends the result of its block to the ranks that need it. `root` is the only such rank; `None` stands for
     /// all ranks. Only these ranks access the memory at `recv`.
-    pub(super) fn reduce_in_blocks_steps<'a>(
+    pub(in crate::coll) fn reduce_in_blocks_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
@@ -300,7 +300,7 @@ impl Communicator {
     /// Returns whether a reduction goes in blocks (see [`reduce_in_blocks_steps`](Self::reduce_in_blocks_steps)).
     /// All ranks give the same answer.
     #[inline]
-    pub(super) fn reduces_in_blocks(&self, all: &Elements<&Plan>) -> Result<bool> {
+    pub(in crate::coll) fn reduces_in_blocks(&self, all: &Elements<&Plan>) -> Result<bool> {
         let size = self.size() as u64;
         let blocks = (2..=MOST_BLOCKS).contains(&size) && all.count >= size;
         // With at most `MOST_BLOCKS` ranks, the product does not overflow.
@@ -309,7 +309,7 @@ impl Communicator {
 }
 
 /// What the direct way leaves for the steps after it.
-pub(super) struct Reduced<'a> {
+pub(in crate::coll) struct Reduced<'a> {
     /// The buffer with the result of this rank's block.
     pub result: Buffer<'a>,
     /// For each other rank, the step that sends this rank's elements to that rank.
@@ -319,7 +319,7 @@ pub(super) struct Reduced<'a> {
 }
 
 /// Returns the blocks of the elements of `all`, one for each rank.
-pub(super) fn blocks<'a>(
+pub(in crate::coll) fn blocks<'a>(
     all: &Elements<&'a Plan>,
     counts: &[u64],
 ) -> impl Iterator<Item = Elements<&'a Plan>> {

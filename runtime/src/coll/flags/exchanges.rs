@@ -15,11 +15,11 @@
 //! If a rank has too many or too long parts for a stream, its cell says so, and its data go by messages. So the ranks
 //! need not know the sizes of each other's parts.
 
-use super::super::gather::missing;
 use super::block::SHORT;
 use super::heads::check;
 use super::piece::{range, steps};
 use super::turn::{INLINE, LONGEST, Turn, Words};
+use crate::coll::schedule::gather::missing;
 use crate::schedule::calls;
 use crate::schedule::table::Place;
 use crate::shm::cells::WORDS;
@@ -180,7 +180,7 @@ impl Turn<'_> {
             // SAFETY: the elements of `mine` are writable (condition of `# Safety`).
             return unsafe { self.exchange(place, std::iter::empty(), incoming, false) };
         }
-        super::super::collective::check_parts(self.comm, parts)?;
+        crate::coll::collective::check_parts(self.comm, parts)?;
         let own = mine.map_or(Ok(()), |mine| {
             // SAFETY: `mine` and this rank's part are valid and do not overlap (condition of `# Safety`).
             unsafe { super::moves::copy_own(&parts[rank], mine, rank) }
@@ -202,8 +202,8 @@ impl Turn<'_> {
         send: &[Elements<&Plan>],
         receive: &[Elements<&Plan>],
     ) -> Result<()> {
-        super::super::collective::check_parts(self.comm, send)?;
-        super::super::collective::check_parts(self.comm, receive)?;
+        crate::coll::collective::check_parts(self.comm, send)?;
+        crate::coll::collective::check_parts(self.comm, receive)?;
         let (rank, size) = (self.rank, self.size);
         // SAFETY: both parts are valid and do not overlap (condition of `# Safety`).
         let own = unsafe { super::moves::copy_own(&send[rank], &receive[rank], rank) };
@@ -227,7 +227,7 @@ impl Turn<'_> {
         send: &[Elements<&Plan>],
         receive: &[Elements<&Plan>],
     ) -> Result<()> {
-        use super::super::neighbors::{check_parts, unmatched};
+        use crate::coll::schedule::neighbors::{check_parts, unmatched};
         check_parts("send", send, neighbors.destinations())?;
         check_parts("receive", receive, neighbors.sources())?;
         let (rank, sources) = (self.rank, neighbors.sources());
@@ -533,8 +533,8 @@ fn without_part(from: usize, rank: usize) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MOST;
     use super::*;
+    use crate::coll::flags::MOST;
 
     #[test]
     fn the_parts_of_a_stream_follow_each_other() {

@@ -5,8 +5,8 @@
 //! `operator.rs` has the pair types with a name. There are hundreds of other pair types. So [`combine`] makes one
 //! closure for all of them: it compares values and indices by functions for their types, and copies their bytes.
 
+use super::LongDouble;
 use super::binary128::Quad;
-use super::operator::LongDouble;
 use crate::endpoint::sources::Combine;
 use half::f16;
 use std::cmp::Ordering;
@@ -52,7 +52,12 @@ fn comparison(named: Named) -> Option<Compare> {
 
 /// Returns the operation on pairs of `value` and `index` that lie `extent` bytes apart: `MPI_MAXLOC` if `largest` is
 /// true, and `MPI_MINLOC` otherwise. Returns `None` if the values or the indices have no order.
-pub(super) fn combine(value: Named, index: Named, extent: usize, largest: bool) -> Option<Combine> {
+pub(in crate::coll) fn combine(
+    value: Named,
+    index: Named,
+    extent: usize,
+    largest: bool,
+) -> Option<Combine> {
     let (values, indices) = (comparison(value)?, comparison(index)?);
     let offset = value.size().next_multiple_of(index.align()) as usize;
     let (value, index) = (value.size() as usize, index.size() as usize);

@@ -3,8 +3,8 @@
 //! The root passes one part for each rank. So the gather implements both `MPI_Gather` and `MPI_Gatherv`, and
 //! the scatter implements both `MPI_Scatter` and `MPI_Scatterv`.
 
-use super::collective::check_parts;
-use super::{Collective, Root};
+use crate::coll::collective::check_parts;
+use crate::coll::{Collective, Root};
 use crate::comm::Communicator;
 use crate::schedule::program::{Builder, StepId};
 use crate::{Error, ErrorKind, Plan, Result};
@@ -73,7 +73,7 @@ impl Communicator {
 
     /// Adds the steps of a gather to the schedule. Returns the steps that fill the parts; only the root has
     /// such steps.
-    pub(super) fn gather_steps<'a>(
+    pub(in crate::coll) fn gather_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         mine: Option<&Elements<&'a Plan>>,
@@ -96,7 +96,7 @@ impl Communicator {
         Ok(brought)
     }
 
-    pub(super) fn scatter_steps<'a>(
+    pub(in crate::coll) fn scatter_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         parts: &[Elements<&'a Plan>],
@@ -120,7 +120,7 @@ impl Communicator {
 }
 
 #[cold]
-pub(super) fn missing(rank: usize, root: usize) -> Error {
+pub(in crate::coll) fn missing(rank: usize, root: usize) -> Error {
     let detail =
         format!("rank {rank} passed None (in place); only the root, rank {root}, may pass None");
     Error::new(ErrorKind::Buffer, "mine", detail)

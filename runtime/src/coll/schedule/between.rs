@@ -10,8 +10,8 @@
 //! In a barrier, an allreduce and a reduce-scatter, each group first collects or combines its data at its leader (its
 //! rank 0). The leaders exchange these data, and each leader then sends the received data on within its group.
 
-use super::collective::{Collective, Root, check_parts};
 use super::reduce_scatter::blocks;
+use crate::coll::collective::{Collective, Root, check_parts};
 use crate::comm::Communicator;
 use crate::commit::bytes;
 use crate::endpoint::sources::Combine;
@@ -31,7 +31,7 @@ enum Role {
 
 impl Communicator {
     /// Adds the steps of a collective call on an intercommunicator.
-    pub(super) fn list_between<'a>(
+    pub(in crate::coll) fn list_between<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         call: &Collective<'a>,
@@ -220,7 +220,7 @@ impl Communicator {
     /// Adds the steps by which the leaders exchange their parts, after the steps in `before`. `mine` is the part that
     /// this leader sends, and `theirs` gets the part of the other leader. Returns the steps that must be over before
     /// this rank sends data on within its group.
-    pub(super) fn leaders_steps<'a>(
+    pub(in crate::coll) fn leaders_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         mine: &Elements<&'a Plan>,

@@ -3,7 +3,7 @@
 //! The root of the tree is always rank 0. So every partial result covers consecutive ranks, and the operands
 //! stay in rank order. If the call names another root, rank 0 sends the result to that root.
 
-use super::{Collective, Root};
+use crate::coll::{Collective, Root};
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::schedule::program::{Builder, StepId};
@@ -58,7 +58,7 @@ impl Communicator {
     /// Adds the steps of a reduction to the schedule. Returns the last step: the step that writes the result at the
     /// root, or the step that sends this rank's partial result. `None` means that no step is needed: the elements have
     /// no bytes, or the only rank has the result already.
-    pub(super) fn reduce_steps<'a>(
+    pub(in crate::coll) fn reduce_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,
@@ -133,7 +133,7 @@ impl Communicator {
 }
 
 #[cold]
-pub(super) fn missing(rank: usize, root: usize) -> Error {
+pub(in crate::coll) fn missing(rank: usize, root: usize) -> Error {
     let detail =
         format!("rank {rank} passed None (in place); only the root, rank {root}, may pass None");
     Error::new(ErrorKind::Buffer, "send", detail)

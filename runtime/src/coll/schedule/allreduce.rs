@@ -9,8 +9,8 @@
 //! `lower` is the value of the group with the lower ranks. So all ranks of the joined group again hold the
 //! same bits, even for floating-point values.
 
-use super::Collective;
-use super::values::greatest;
+use crate::coll::Collective;
+use crate::coll::values::greatest;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::sources::{Combine, Core};
 use crate::schedule::program::{Builder, StepId};
@@ -82,7 +82,7 @@ impl Communicator {
     }
 
     #[inline]
-    pub(super) fn allreduce_steps<'a>(
+    pub(in crate::coll) fn allreduce_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
         send: Option<*const u8>,

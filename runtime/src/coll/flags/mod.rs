@@ -433,9 +433,10 @@ mod tests {
 
     #[test]
     fn the_ranks_ask_often_at_first() {
-        let calls: Vec<u64> = (0..100).filter(|call| super::asks(*call)).collect();
+        let calls: Vec<u64> = (0..100).filter(|call| crate::coll::flags::asks(*call)).collect();
         assert_eq!(calls, [4, 6, 8, 12, 16, 24, 32, 48, 64, 96]);
-        let calls: Vec<u64> = (100_000..101_000).filter(|call| super::asks(*call)).collect();
+        let calls: Vec<u64> =
+            (100_000..101_000).filter(|call| crate::coll::flags::asks(*call)).collect();
         assert_eq!(calls, [100_096, 100_352, 100_608, 100_864]);
     }
 }

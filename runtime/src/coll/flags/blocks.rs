@@ -227,8 +227,8 @@ impl Turn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MOST;
     use super::*;
+    use crate::coll::flags::MOST;
     use crate::shm::cells::STEPS;
 
     #[test]

@@ -97,7 +97,7 @@ impl Turn<'_> {
         let own = match send {
             Some(own) => own,
             None if rank == root => recv.origin.cast_const(),
-            None => return Err(super::super::reduce::missing(rank, root)),
+            None => return Err(crate::coll::schedule::reduce::missing(rank, root)),
         };
         if bytes == 0 {
             // If other ranks have elements, by mistake, they need not wait.
@@ -377,7 +377,7 @@ fn elements(piece: u64, bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coll::cells::turn::LONGEST;
+    use crate::coll::flags::turn::LONGEST;
     use crate::shm::cells::STEPS;
 
     #[test]

@@ -1,8 +1,8 @@
 //! Barrier by dissemination: after round `k` (counted from 0), every rank knows that at least `2^(k+1)` ranks
 //! have arrived, or all ranks if there are fewer.
 
-use super::Collective;
 use crate::Result;
+use crate::coll::Collective;
 use crate::comm::Communicator;
 use crate::commit::bytes;
 use crate::schedule::program::Builder;
@@ -20,7 +20,7 @@ impl Communicator {
     }
 
     #[inline]
-    pub(super) fn barrier_steps(&self, steps: &mut Builder<'_, '_>) -> Result<()> {
+    pub(in crate::coll) fn barrier_steps(&self, steps: &mut Builder<'_, '_>) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
         let nothing = Elements { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 };
         let (mut distance, mut before) = (1, None);

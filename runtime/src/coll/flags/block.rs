@@ -360,7 +360,7 @@ fn within(len: usize, place: u64, bytes: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::within;
+    use crate::coll::flags::block::within;
 
     /// Whatever place and length are given, the bytes lie within the ring, or there is no address.
     #[test]
