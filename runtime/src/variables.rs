@@ -169,7 +169,9 @@ impl Variable {
                  `OMPI_CXX` count if this variable is not set."
             }
             "TYPEPACK_WATCHDOG" => {
-                "If nothing in the job moves for this time, `mpiexec` prints once what every rank waits for; 0 never."
+                "If nothing in the job moves for this time, `mpiexec` prints once what every rank waits for; 0 never. In \
+                 front of another MPI library: how long a call waits for ranks without the library before a line says so \
+                 (10 seconds if not set)."
             }
             "TYPEPACK_INTERPOSE" => {
                 "With `libtypepack_interpose.so` in front of another MPI library: `on` takes over packing, `off` hands \

@@ -12,7 +12,6 @@ use crate::settings::settings;
 use std::ffi::c_int;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::Builder;
-use std::time::Duration;
 use typepack_capi_datatype::{abi, raw};
 
 /// The tag of the call that makes the communicator. Every host allows tags up to 32767.
@@ -20,9 +19,6 @@ const TAG: c_int = 0x7470;
 
 /// What a rank that cannot take part has in place of a version: its number minus this one. All versions are larger.
 const UNFIT: i64 = 1 << 40;
-
-/// How long a rank waits before it says why.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Compares the versions of all ranks. `unfit` says why this rank cannot take part. Returns whether this process may
 /// reach ranks that are not interposed.
@@ -92,13 +88,12 @@ fn most(next: &Next, mine: [i64; 2], rank: c_int) -> Option<[i64; 2]> {
 /// Does work that waits for other ranks. If that takes long, ranks 0 and 1 say why: one of them may be the rank for
 /// which the others wait.
 fn patiently<R>(rank: c_int, work: impl FnOnce() -> R) -> R {
-    if rank > 1 || settings().quiet {
-        return work();
-    }
+    let (patience, quiet) = (settings().watchdog, settings().quiet);
+    let Some(patience) = patience.filter(|_| rank <= 1 && !quiet) else { return work() };
     let (sender, receiver) = channel::<()>();
     // The thread makes no MPI call. Without it, only the line is missing.
     let watch = Builder::new().name("typepack-wait".into()).spawn(move || {
-        if receiver.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        if receiver.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
             print(&format!(
                 "rank {rank} waits in MPI_Init for ranks without TYPEPACK_INTERPOSE=all: with this value, every rank \
                  of the job must have the library and the value"

@@ -8,6 +8,7 @@
 use crate::host::Next;
 use crate::pool::Buffer;
 use crate::say::print;
+use crate::settings::settings;
 use crate::side::Sides;
 use crate::transfer::{Data, Incoming};
 use crate::types::HandleMap;
@@ -17,7 +18,7 @@ use std::ffi::c_int;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
 
@@ -271,9 +272,6 @@ impl Awaited {
     }
 }
 
-/// How long a call waits for a freed request before one line says so.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// Frees the freed requests that are complete, and waits for some of the others. A program must not finalize while a
 /// message is missing (MPI-5.0 section 11.2.2), and `MPI_Comm_disconnect` waits for all communication (section 11.10.4),
 /// so the wait of a correct program ends.
@@ -295,7 +293,8 @@ pub fn sweep(next: &Next, awaited: Awaited) {
             (None, Awaited::Everything) => awaited.function(raw::Comm::NULL),
         };
         let Some(function) = function else { return };
-        if !said && start.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+        let waited = start.get_or_insert_with(Instant::now).elapsed();
+        if !said && settings().watchdog.is_some_and(|patience| waited > patience) {
             print(&format!(
                 "{function} waits for the message of a request that the program has freed"
             ));

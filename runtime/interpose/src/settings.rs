@@ -2,6 +2,7 @@
 //! (`runtime/src/settings.rs`), which this library does not contain.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use typepack_engine::{Settings as EngineSettings, Strategy};
 use typepack_jit::Jit;
 
@@ -18,12 +19,17 @@ pub struct Settings {
     pub tune: bool,
     /// True if the library prints no line (`TYPEPACK_QUIET`).
     pub quiet: bool,
+    /// How long a call waits for other ranks before one line says so (`TYPEPACK_WATCHDOG`); `None` without end.
+    pub watchdog: Option<Duration>,
     /// Which variable has a value that is not allowed. Then the library does not take part.
     pub wrong: Option<String>,
     jit: typepack_jit::Settings,
     verify: bool,
     strategy: Option<Strategy>,
 }
+
+/// How long a call waits for other ranks before one line says so, if `TYPEPACK_WATCHDOG` is not set.
+const WATCHDOG: Duration = Duration::from_secs(10);
 
 /// Reads the variables with `read`.
 ///
@@ -42,6 +48,16 @@ fn from(read: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
     if let Some(mode) = read("TYPEPACK_JIT") {
         jit.mode = mode.parse().map_err(|error| format!("TYPEPACK_JIT: {error}"))?;
     }
+    let watchdog = match read("TYPEPACK_WATCHDOG") {
+        None => Some(WATCHDOG),
+        Some(value) => match value.parse::<u32>() {
+            Ok(0) => None,
+            Ok(seconds) => Some(Duration::from_secs(seconds.into())),
+            Err(_) => {
+                return Err(format!("TYPEPACK_WATCHDOG: \"{value}\" is not a number of seconds"));
+            }
+        },
+    };
     let strategies =
         [None, Some(Strategy::Leaf), Some(Strategy::Kernel), Some(Strategy::Interpreter)];
     Ok(Settings {
@@ -50,6 +66,7 @@ fn from(read: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
         tune: word("TYPEPACK_TUNE", &["on", "off"])? == 0,
         report: word("TYPEPACK_REPORT", &["0", "1", "types"])? != 0,
         quiet: read("TYPEPACK_QUIET").is_some_and(|value| value == "1"),
+        watchdog,
         wrong: None,
         verify: word("TYPEPACK_VERIFY", &["0", "1"])? == 1,
         strategy: strategies[word("TYPEPACK_KERNEL", &["auto", "leaf", "kernel", "interpreter"])?],
@@ -70,6 +87,7 @@ pub fn settings() -> &'static Settings {
             all: is("TYPEPACK_INTERPOSE", "all"),
             tune: true,
             quiet: is("TYPEPACK_QUIET", "1"),
+            watchdog: Some(WATCHDOG),
             wrong: Some(error),
             jit: typepack_jit::Settings::default(),
             verify: false,
@@ -112,6 +130,10 @@ mod tests {
         let all = read(&[("TYPEPACK_INTERPOSE", "all"), ("TYPEPACK_REPORT", "1")]).unwrap();
         assert!(all.on && all.all && all.report);
         assert!(!read(&[("TYPEPACK_TUNE", "off")]).unwrap().tune);
+        assert_eq!(all.watchdog, Some(WATCHDOG));
+        assert_eq!(read(&[("TYPEPACK_WATCHDOG", "0")]).unwrap().watchdog, None);
+        let error = read(&[("TYPEPACK_WATCHDOG", "soon")]).unwrap_err();
+        assert_eq!(error, "TYPEPACK_WATCHDOG: \"soon\" is not a number of seconds");
         let error = read(&[("TYPEPACK_INTERPOSE", "yes")]).unwrap_err();
         assert_eq!(error, "TYPEPACK_INTERPOSE: \"yes\" is not one of on, off, all");
         assert!(read(&[("TYPEPACK_JIT", "fast")]).unwrap_err().starts_with("TYPEPACK_JIT: "));

@@ -196,8 +196,9 @@ fn ranks_with_all_wait_for_the_others() {
     let library = library.to_str().expect("UTF-8");
     let program = compiled(&mpich, "mpicc_abi", "collectives.c", "collectives", &[]);
     let words = [program.to_str().expect("UTF-8"), "1", "3"];
-    let all: Variables = &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "all")];
-    let on: Variables = &[("LD_PRELOAD", library)];
+    let soon = ("TYPEPACK_WATCHDOG", "1");
+    let all: Variables = &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "all"), soon];
+    let on: Variables = &[("LD_PRELOAD", library), soon];
     for (ranks, place) in [([all, on], 0), ([all, &[]], 0), ([on, all], 1)] {
         let line = format!(
             "typepack-interpose: rank {place} waits in MPI_Init for ranks without TYPEPACK_INTERPOSE=all"
