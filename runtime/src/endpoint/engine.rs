@@ -402,4 +402,5 @@ impl MessageEngine {
 }
 
 #[cfg(test)]
+#[path = "../../tests/units/endpoint/engine/mod.rs"]
 mod tests;

@@ -197,4 +197,5 @@ impl Matching {
 }
 
 #[cfg(test)]
+#[path = "../../tests/units/endpoint/matching.rs"]
 mod tests;

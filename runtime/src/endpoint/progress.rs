@@ -790,4 +790,5 @@ fn refused(kind: ErrorKind) -> Error {
 }
 
 #[cfg(test)]
+#[path = "../../tests/units/endpoint/progress.rs"]
 mod tests;

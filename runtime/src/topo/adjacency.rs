@@ -1,7 +1,7 @@
 //! Distributed graphs, of which each rank knows only its own edges (MPI-5.0 section 8.5.4).
 //!
 //! The user passes the edges of a rank, or any edges of the graph. In the second case
-//! `coll/topology/distributed.rs` sends each edge to its two ends.
+//! `coll/create/topology/distributed.rs` sends each edge to its two ends.
 
 use super::Neighbors;
 use crate::{Error, ErrorKind, Result};
