@@ -117,29 +117,25 @@ pub unsafe fn irecv<W: CountWidth>(
     let out = request.required("request")?;
     plain::check_memory()?;
     let count = checked(count, "count")?;
-    let opened = datatype::with(datatype, |ty| {
+    let state = datatype::with(datatype, |ty| {
         let elements = Elements::new(buf, ty.plan()?, count);
         let Some((source, tag)) = origin(&here, source, tag)? else {
-            return plain::open(here, comm, Outcome::from_nobody().into());
+            return Ok(Outcome::from_nobody().into());
         };
         memory(&elements, "buf")?;
         // SAFETY: the elements at `buf` are writable until the request is complete (condition of `# Safety`),
         // and the receive has ended before the request is complete. `origin` has checked the source and the tag.
         let started = unsafe { here.messages().receive(elements, source, tag) };
         match started {
-            Ok(Operation::Pending(id)) => plain::open(here, comm, State::Receive(id)),
-            Ok(Operation::Done(status)) => {
-                let state = State::Done(here.status(status));
-                plain::open(here, comm, state)
-            }
+            Ok(Operation::Pending(id)) => Ok(State::Receive(id)),
+            Ok(Operation::Done(status)) => Ok(State::Done(here.status(status))),
             Err(error) if error.received().is_some() => {
-                let state = Outcome::of_receive_in(&here, comm, Err(error)).into();
-                plain::open(here, comm, state)
+                Ok(Outcome::of_receive_in(&here, comm, Err(error)).into())
             }
             Err(error) => Err(Failure::from(error)),
         }
     })?;
-    out.set(opened);
+    out.set(plain::open(here, comm, state)?);
     Ok(())
 }
 

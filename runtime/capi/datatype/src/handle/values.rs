@@ -58,7 +58,7 @@ impl<T> Values<T> {
     /// # Errors
     /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use, and `MPI_ERR_NO_MEM` if
     /// there is no memory for another.
-    #[inline]
+    #[inline(always)]
     pub fn vacant(&mut self) -> Result<Vacant<'_, T>> {
         let place = match self.vacant_place() {
             Ok(place) => place,
