@@ -119,6 +119,8 @@ pub struct Job<'a> {
     /// Looks whether anything moves; `None` if that is switched off, or if it has told that nothing does.
     watchdog: Option<Watchdog>,
     end: End,
+    /// True if the ranks know of a failure.
+    has_told: bool,
     /// True if mpiexec no longer uses the ids of the process groups. The kernel may then reuse them.
     groups_ended: bool,
     /// True if the user does not want to wait for the rest of the output.
@@ -154,6 +156,7 @@ impl<'a> Job<'a> {
             started: now,
             watchdog: watchdog.map(|period| Watchdog::new(period, now)),
             end: End::new(plan.kill_after),
+            has_told: false,
             groups_ended: false,
             impatient: false,
         }
@@ -555,18 +558,24 @@ impl<'a> Job<'a> {
         // A failure is orderly if the rank exited either before it joined the job or after it left the job,
         // because then no other rank can be in the middle of a message exchange with it.
         let orderly = state != State::Registered && matches!(ending, Ending::Exited(_));
-        self.segment.slot(index).state.store(State::Dead as u32, Ordering::Release);
         let failure = Failure { rank: index, ending };
+        self.segment.record_failure(failure);
         if self.plan.goes_on && !self.end.is_ending() && !self.segment.is_aborting() {
             return self.survive(failure, pid);
         }
         if self.end.is_ending() {
             // The ranks may be cleaning up after SIGTERM. Tell them about the failure, so that they do not
             // wait for the dead rank.
-            self.segment.declare_failure(failure);
+            self.tell_failure(index);
         }
         let action = self.end.failed(failure, pid, orderly, now);
         self.carry_out(action);
+    }
+
+    /// Tells the ranks that share a communicator with rank `index` of its failure.
+    fn tell_failure(&mut self, index: usize) {
+        self.has_told = true;
+        self.segment.tell_failure(index, 0..self.ranks.len());
     }
 
     /// Handles the failure of a rank in a job whose other ranks go on. The other ranks do not learn of the failure:
@@ -585,9 +594,9 @@ impl<'a> Job<'a> {
             None => {}
             Some(Action::Signal(signal)) => {
                 if let Some(Outcome::Failed(failure, _)) = self.end.outcome()
-                    && self.segment.fail_epoch() == 0
+                    && !self.has_told
                 {
-                    self.segment.declare_failure(*failure);
+                    self.tell_failure(failure.rank);
                 }
                 self.signal_all(signal);
                 // A stopped process does not handle the signal until it continues.

@@ -137,9 +137,9 @@ impl Heaps {
         self.segment.state(rank)
     }
 
-    /// Returns whether the launcher ends the job because a rank has died.
+    /// Returns whether the launcher ends this rank because another rank has died.
     pub(crate) fn job_ends(&self) -> bool {
-        self.segment.job_ends()
+        self.segment.is_ended(self.rank)
     }
 
     /// Returns the size of each rank's heap in bytes.

@@ -358,20 +358,20 @@ impl Fabric {
         self.ring(self.rank);
     }
 
-    /// Returns an error if a rank of the job has died, and otherwise `None`. The launcher then ends the job. Unless
-    /// this program handles SIGTERM itself, the function does not return in this case.
+    /// Returns an error if a rank that shares a communicator with this rank has died, and otherwise `None`. The launcher
+    /// then ends this rank. Unless this program handles SIGTERM itself, the function does not return in this case.
     #[cold]
     pub fn failure(&self) -> Option<Error> {
         let segment = self.segment.as_ref()?;
-        if segment.fail_epoch() == 0 {
+        if segment.failures(self.rank) == 0 {
             return None;
         }
-        if segment.job_ends() {
+        if segment.is_ended(self.rank) {
             await_end();
         }
-        let detail = match segment.failure() {
+        let detail = match segment.first_failure(self.rank) {
             Some(failure) => failure.to_string(),
-            None => "a rank of the job has died".to_owned(),
+            None => "another rank has died".to_owned(),
         };
         Some(Error::new(ErrorKind::ProcAborted, "job", detail))
     }

@@ -6,9 +6,9 @@
 //! hole is a part of the file that has no memory yet.
 //!
 //! ```text
-//!        0  Header            magic, hash, version | sizes, flags, launcher | failure | areas taken
+//!        0  Header            magic, hash, version | sizes, flags, launcher | areas taken
 //!     4096  CpuEntry[cpus]    32 B each, by the operating system's CPU number
-//!        .  RankSlot[slots]   384 B each: doorbell line, record line, what the rank waits for
+//!        .  RankSlot[slots]   384 B each: doorbell and failures, record, what the rank waits for
 //!        .  (to the next page)
 //! mailboxes mailbox 0  mailbox 1 ...  one per slot: numbers of the areas in which others write to the slot
 //!    areas  area 0  area 1 ...   of one size, page aligned, taken at first contact, all holes
@@ -33,7 +33,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
 /// not detect such a change by itself.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -96,15 +96,6 @@ pub struct Header {
     /// Fills the header up to byte 128, so that the words below, which change during the job, do not share a
     /// cache line with the words above.
     pub spare: [AtomicU64; 5],
-    /// Number of failures so far. The launcher adds 1 for every failure.
-    pub fail_epoch: AtomicU32,
-    /// Number of the first rank that failed, plus 1; 0 while no rank has failed.
-    pub failed_rank: AtomicU32,
-    /// How the rank `failed_rank` failed: `0x100 | code` if it exited, `0x200 | signal` if a signal killed
-    /// it, `0x300` if it ended without finalizing, `0x400` if it ended without joining the job.
-    pub failed_how: AtomicU32,
-    /// Fills the cache line.
-    pub spare2: [AtomicU32; 13],
     /// Number of areas taken so far. A process adds one before it writes to another process for the first
     /// time.
     pub areas_taken: AtomicU64,
@@ -140,8 +131,17 @@ pub struct RankSlot {
     /// 1 if this rank executes a barrier in all other ranks before it sleeps, so that they need no fence before
     /// they read `sleeping`. Written by the rank.
     pub pays: AtomicU32,
+    /// Number of failures of which the launcher has told this rank: failures of processes that share a communicator
+    /// with it. Written by the launcher.
+    pub failures: AtomicU32,
+    /// Slot of the process that failed first among these, plus 1; 0 while `failures` is 0. Written by the launcher.
+    pub first_failure: AtomicU32,
+    /// How this rank failed: `0x100 | code` if it exited, `0x200 | signal` if a signal killed it, `0x300` if it
+    /// ended without finalizing, `0x400` if it ended without joining the job; 0 if it has not failed. Written by the
+    /// launcher.
+    pub ending: AtomicU32,
     /// Fills the cache line.
-    pub spare: [AtomicU32; 13],
+    pub spare: [AtomicU32; 10],
     /// Process id of the rank as the launcher sees it; 0 until the rank has registered. Written by the
     /// launcher.
     pub pid: AtomicU32,
@@ -229,8 +229,7 @@ const _: () = {
     assert!(offset_of!(Header, ranks) == 48);
     assert!(offset_of!(Header, launcher) == 60);
     assert!(offset_of!(Header, heap) == 64);
-    assert!(offset_of!(Header, fail_epoch) == 128);
-    assert!(offset_of!(Header, areas_taken) == 192);
+    assert!(offset_of!(Header, areas_taken) == 128);
     assert!(size_of::<Header>() <= PAGE);
     assert!(size_of::<RankSlot>() == 384);
     assert!(offset_of!(RankSlot, waiting) == 128);

@@ -4,8 +4,8 @@
 //! `layout.rs` defines the layout; this file maps the parts of the segment at the offsets of the layout
 //! (`contacts.rs` does so for the mailboxes). `attach.rs` opens the segment
 //! in a rank, `heap.rs` manages this rank's heap, and `contacts.rs` finds the areas of pairs. The transports
-//! use [`Segment::ring`] and the functions for waiting. The launcher writes the header, its part of the
-//! slots, and the first failure. `segment/room.rs` maps and allocates the memory that ranks take while the job runs.
+//! use [`Segment::ring`] and the functions for waiting. The launcher writes the header and its part of the
+//! slots (`failure.rs`). `segment/room.rs` maps and allocates the memory that ranks take while the job runs.
 //!
 //! Invariants: references into shared memory point only to atomics. The layout is computed from five numbers
 //! in the header. [`Segment::open`] reads these numbers once, checks them against the sealed size of the
@@ -25,7 +25,6 @@ use std::time::Duration;
 
 use super::budget;
 use super::doorbell::{Doorbell, Machine};
-use super::failure::{Ending, Failure};
 use super::layout::{
     FLAG_OVERSUBSCRIBED, FLAG_STDERR_TERMINAL, FLAG_STDOUT_TERMINAL, HASH, Header, Layout, MAGIC,
     MAX_CPUS, MAX_RANKS, RankSlot, Room, State, VERSION, VERSION_TEXT,
@@ -357,7 +356,7 @@ impl Segment {
 
     /// Announces that `rank` (the caller's rank) is about to sleep. Returns the value to pass to
     /// [`Segment::wait`]. Before it calls `wait`, the rank must check once more for every event that could
-    /// wake it, including a change of [`Segment::fail_epoch`]. If the rank finds such an event, it calls
+    /// wake it, including a change of [`Segment::failures`]. If the rank finds such an event, it calls
     /// [`Segment::cancel_wait`] instead of `wait`.
     pub fn prepare_wait(&self, rank: usize) -> u32 {
         self.doorbell(rank).prepare()
@@ -381,17 +380,6 @@ impl Segment {
             .map_err(|error| Error::system("cannot wait on the doorbell", error))
     }
 
-    /// Returns the failure epoch: the number of failures so far, 0 while no rank has failed. Ranks read it on
-    /// slow paths and before they sleep.
-    pub fn fail_epoch(&self) -> u32 {
-        self.header().fail_epoch.load(Ordering::Acquire)
-    }
-
-    /// Returns whether `mpiexec` watches this job and ends it because a rank has died.
-    pub fn job_ends(&self) -> bool {
-        self.fail_epoch() != 0 && self.header().launcher.load(Ordering::Relaxed) != 0
-    }
-
     /// Records that a rank asks to end the whole job, also if the other ranks would go on after the death of a rank.
     pub fn mark_aborting(&self) {
         self.header().aborting.store(1, Ordering::Release);
@@ -400,31 +388,6 @@ impl Segment {
     /// Returns whether a rank has asked to end the whole job.
     pub fn is_aborting(&self) -> bool {
         self.header().aborting.load(Ordering::Acquire) != 0
-    }
-
-    /// Returns the first failure of the job, or `None` while [`Segment::fail_epoch`] is 0 or if the header
-    /// names no rank of the job.
-    pub fn failure(&self) -> Option<Failure> {
-        if self.fail_epoch() == 0 {
-            return None;
-        }
-        let header = self.header();
-        let rank = header.failed_rank.load(Ordering::Relaxed).checked_sub(1)? as usize;
-        let ending = Ending::from_word(header.failed_how.load(Ordering::Relaxed));
-        (rank < self.ranks()).then_some(Failure { rank, ending })
-    }
-
-    /// Records that a rank has failed, and wakes every rank. Only the launcher calls this function.
-    pub fn declare_failure(&self, failure: Failure) {
-        let header = self.header();
-        if header.fail_epoch.load(Ordering::Relaxed) == 0 {
-            header.failed_how.store(failure.ending.to_word(), Ordering::Relaxed);
-            header.failed_rank.store(failure.rank as u32 + 1, Ordering::Relaxed);
-        }
-        header.fail_epoch.fetch_add(1, Ordering::SeqCst);
-        for rank in 0..self.ranks() {
-            self.call(rank);
-        }
     }
 
     /// Records that `rank` (the caller's rank) has left the job properly. If its process exits with code 0
@@ -583,16 +546,6 @@ mod tests {
             made.header().areas.store(wrong, Ordering::Relaxed);
             refused(made, &format!("{wrong} areas"));
         }
-    }
-
-    #[test]
-    fn the_first_failure_is_kept() {
-        let made = small();
-        assert_eq!((made.fail_epoch(), made.failure()), (0, None));
-        let first = Failure { rank: 1, ending: Ending::Killed(9) };
-        made.declare_failure(first);
-        made.declare_failure(Failure { rank: 2, ending: Ending::Exited(3) });
-        assert_eq!((made.fail_epoch(), made.failure()), (2, Some(first)));
     }
 
     #[test]
