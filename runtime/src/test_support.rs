@@ -47,11 +47,11 @@ impl RankPair {
     /// another rank. They are the offsets of the ring's slots in a job of two ranks, of the slots'
     /// payloads, of the stamps of the chunks, of the small chunk, and of the end of the area.
     pub const PARTS: [usize; 5] = {
-        let ring = pair::LEVELS[pair::first_level(2)];
+        let of_two = pair::Geometry::of(2);
+        let ring = pair::LEVELS[of_two.first_level()];
         let slots = pair::SLOTS_AT + ring.first_slot * pair::SLOT_BYTES;
         let payload = pair::PAYLOAD_AT + ring.first_byte;
-        let small = pair::small_chunk(pair::window(2));
-        [slots, payload, pair::STAMPS_AT, small, pair::bytes(2)]
+        [slots, payload, pair::STAMPS_AT, of_two.small_chunk(), of_two.bytes()]
     };
 
     /// The size of a chunk in bytes.
@@ -211,9 +211,9 @@ impl RankPair {
     }
 
     fn atomic(&self, from: usize, to: usize, at: usize) -> Option<&AtomicU64> {
-        let at = (at % pair::bytes(2)) & !7;
+        let at = (at % pair::Geometry::of(2).bytes()) & !7;
         let area = self.fabrics[from].contacts().ok()?.writes_to(to)?;
-        // SAFETY: `at` is a multiple of 8 and below `bytes(2)`, the length of the area. The area starts at
+        // SAFETY: `at` is a multiple of 8 and below the length that this rank has chosen, the length of the area. The area starts at
         // a page, so the word lies in the area and is aligned. `self` holds the fabrics, which keep the area
         // mapped.
         Some(unsafe { atomic_u64(area.as_ptr().add(at)) })

@@ -61,8 +61,8 @@ impl Peer {
     }
 
     /// Begins to read the envelopes of the other rank. That rank writes to this rank in `area`.
-    pub fn admit(&mut self, fabric: &Fabric, area: Area) {
-        self.link.rx = Some(Rx::new(area, fabric.first_level()));
+    pub fn admit(&mut self, area: Area) {
+        self.link.rx = Some(Rx::new(area));
     }
 
     /// Returns whether anything waits for room in the ring, or is under way in either direction.

@@ -76,7 +76,7 @@ pub struct Header {
     pub reserved: AtomicU32,
     /// Version of the launcher's package, in ASCII, padded with zeros; eight characters per word.
     pub version_text: [AtomicU64; VERSION_TEXT / 8],
-    /// Number of ranks.
+    /// Number of ranks with which the job began.
     pub ranks: AtomicU32,
     /// Number of rows of the CPU table.
     pub cpus: AtomicU32,
@@ -93,9 +93,12 @@ pub struct Header {
     pub slots: AtomicU32,
     /// 1 once a rank has asked to end the whole job (`MPI_Abort`).
     pub aborting: AtomicU32,
-    /// Fills the header up to byte 128, so that the words below, which change during the job, do not share a
+    /// Number of slots that processes have taken so far: the ranks, and the processes that have joined later. Written
+    /// by the launcher.
+    pub processes: AtomicU32,
+    /// Fills the header up to byte 128, so that the words below, which change often, do not share a
     /// cache line with the words above.
-    pub spare: [AtomicU64; 5],
+    pub spare: [AtomicU32; 9],
     /// Number of areas taken so far. A process adds one before it writes to another process for the first
     /// time.
     pub areas_taken: AtomicU64,
@@ -263,7 +266,8 @@ pub const HASH: u64 = {
         super::pair::CHUNKS as u64,
         super::pair::CHUNK_BYTES as u64,
         super::pair::STAMPS_AT as u64,
-        super::pair::small_chunk(super::pair::window(MAX_RANKS)) as u64,
+        super::pair::Geometry::of(MAX_RANKS).to_word(),
+        super::pair::GEOMETRY as u64,
         super::pair::READING as u64,
         super::pair::WITHDRAWN as u64,
         super::pair::HEAP_CLAIMS as u64,
@@ -287,7 +291,8 @@ pub const HASH: u64 = {
 };
 
 /// The offsets of the parts of a segment. They are computed from the numbers of slots, areas and CPUs and
-/// from the sizes of an area and of a heap. The number of ranks changes only the size of an area.
+/// from the sizes of an area and of a heap. An area has room for every pair, unless all slots belong to the ranks: then it
+/// has room for the pairs of a job of so many processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     ranks: usize,
@@ -329,7 +334,7 @@ impl Layout {
         let first = first.next_multiple_of(align_of::<RankSlot>());
         let mailboxes = (first + slots * size_of::<RankSlot>()).next_multiple_of(PAGE);
         let at = mailboxes + slots * mailbox_bytes(slots);
-        let pools = at.checked_add(areas.checked_mul(pair::bytes(ranks))?)?;
+        let pools = at.checked_add(areas.checked_mul(area_bytes(ranks, slots))?)?;
         let mapped = pools.checked_add(slots.checked_mul(pair::POOL_BYTES)?)?;
         let heaps = mapped.checked_next_multiple_of(HUGE_PAGE)?;
         let all = heap.checked_mul(slots)?;
@@ -460,7 +465,7 @@ impl Layout {
 
     /// Returns the size of an area in bytes.
     pub fn area_bytes(&self) -> usize {
-        pair::bytes(self.ranks)
+        area_bytes(self.ranks, self.room.slots)
     }
 
     /// Returns the offset of the pool of `slot`. The pool has [`pair::POOL_BYTES`] bytes.
@@ -473,11 +478,6 @@ impl Layout {
         self.pools + slot * pair::POOL_BYTES
     }
 
-    /// Returns the size in bytes of the part of a pool that a rank of this job uses.
-    pub fn pool_bytes(&self) -> usize {
-        pair::pool(self.ranks) * pair::CHUNK_BYTES
-    }
-
     fn check(&self, slot: usize) {
         assert!(slot < self.room.slots, "slot {slot} is not below {}", self.room.slots);
     }
@@ -485,6 +485,10 @@ impl Layout {
 
 const fn mailbox_bytes(slots: usize) -> usize {
     (slots * size_of::<AtomicU32>()).next_multiple_of(PAGE)
+}
+
+const fn area_bytes(ranks: usize, slots: usize) -> usize {
+    if slots > ranks { pair::LARGEST_PAIR_BYTES } else { pair::Geometry::of(ranks).bytes() }
 }
 
 #[cfg(test)]
@@ -523,7 +527,6 @@ mod tests {
                 assert_eq!(last, end + (slots * slots - 1) * layout.area_bytes());
                 assert_eq!(layout.pool(0), last + layout.area_bytes());
                 let end = layout.pool(slots - 1) + pair::POOL_BYTES;
-                assert!(layout.pool_bytes() <= pair::POOL_BYTES);
                 assert!(layout.heap_of(0) >= end && layout.heap_of(0) - end < HUGE_PAGE);
                 assert_eq!(layout.heap_of(0) % HUGE_PAGE, 0);
                 assert_eq!(layout.heap_of(slots - 1) + 2 * HUGE_PAGE, layout.total());
@@ -531,8 +534,8 @@ mod tests {
         }
     }
 
-    /// Checks that two jobs whose areas have the same size have all parts of the segment at the same offsets, whatever
-    /// their numbers of ranks. (The number of ranks does not change when a process joins later.)
+    /// Checks that two jobs that have free slots have all parts of the segment at the same offsets, whatever their numbers
+    /// of ranks.
     #[test]
     fn the_number_of_ranks_moves_nothing() {
         let few = Layout::new(5, room(64, 8)).expect("in range");
@@ -544,9 +547,8 @@ mod tests {
         assert_eq!(places(&few), places(&many));
         assert_eq!((few.mapped(), few.total()), (many.mapped(), many.total()));
         let job = |ranks| Layout::for_job(ranks, 8, 1 << 30, UNLIMITED).expect("a job");
-        assert_eq!(places(&job(5)), places(&job(4096)));
         assert_eq!(places(&job(1)), places(&job(2)));
-        assert_eq!(places(&job(1)), places(&job(3)));
+        assert_eq!(places(&job(1)), places(&job(4095)));
         assert_eq!(job(2).room().slots, MAX_SLOTS);
     }
 

@@ -193,6 +193,7 @@ impl Segment {
         header.version.store(VERSION, Ordering::Relaxed);
         // The casts to u32 are exact, because the layout limits the numbers of ranks, CPUs and slots.
         header.ranks.store(self.layout.ranks() as u32, Ordering::Relaxed);
+        header.processes.store(self.layout.ranks() as u32, Ordering::Relaxed);
         header.cpus.store(self.layout.cpus() as u32, Ordering::Relaxed);
         header.flags.store(bits, Ordering::Relaxed);
         let room = self.layout.room();
@@ -203,7 +204,14 @@ impl Segment {
         header.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Returns the number of ranks of the job.
+    /// Returns the number of slots that processes have taken so far. The number is at least that of the ranks with which
+    /// the job began, and at most that of all slots.
+    pub fn processes(&self) -> usize {
+        let processes = self.header().processes.load(Ordering::Acquire) as usize;
+        processes.clamp(self.layout.ranks(), self.layout.room().slots)
+    }
+
+    /// Returns the number of ranks with which the job began.
     pub fn ranks(&self) -> usize {
         self.layout.ranks()
     }
@@ -569,7 +577,7 @@ mod tests {
         let made = small();
         let number = made.take_area().expect("room");
         made.reserve_area(number, 0, 8).expect("room");
-        let area = made.map_area(number).expect("mapped");
+        let area = made.map_area(number, 4096).expect("mapped");
         // SAFETY: the first page of the area has memory, is aligned, and stays mapped as long as `area`
         // lives.
         let word = unsafe { std::sync::atomic::AtomicU64::from_ptr(area.base().as_ptr().cast()) };

@@ -99,7 +99,7 @@ impl MessageEngine {
             }
             let Some(area) = self.fabric.written_by(from)? else { continue };
             self.meet(from);
-            self.peers[from].admit(&self.fabric, area);
+            self.peers[from].admit(area);
             self.readable.push(from);
         }
         // Store the number of connections only after the loop. If an area cannot be mapped, the loop ends

@@ -212,8 +212,8 @@ fn hostile_envelopes_are_errors() {
             });
             tx.publish(&area, room, &words, 7);
         }
-        hostile.reserve_stamps(0).expect("stamps");
-        let mut filler = Filler::new(hostile.window());
+        hostile.reserve_stamps(0, &area).expect("stamps");
+        let mut filler = Filler::default();
         for _ in 0..random() % 4 {
             if let Ok(Some(number)) = filler.next(&area) {
                 let lengths = [1, 512, CHUNK_BYTES as u64, CHUNK_BYTES as u64 + 1, u64::MAX];
