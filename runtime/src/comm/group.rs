@@ -8,6 +8,7 @@
 
 use crate::{Error, ErrorKind, Result};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An ordered set of ranks of the world. All clones of a group share its tables.
@@ -74,9 +75,10 @@ impl Group {
         Self { members: Arc::new(Members { ranks, places }) }
     }
 
-    /// Returns the group of the world ranks 0 to `size - 1`.
-    pub(crate) fn world(size: usize) -> Self {
-        Self::of((0..size as u32).collect())
+    /// Returns the group of the processes in these slots.
+    pub(crate) fn of_slots(slots: Range<usize>) -> Self {
+        // A slot is below 2^12.
+        Self::of(slots.map(|slot| slot as u32).collect())
     }
 
     /// Returns the group of one world rank.
@@ -261,7 +263,7 @@ mod tests {
     use super::*;
 
     fn group(ranks: &[i64]) -> Group {
-        Group::world(10).include(ranks.iter().copied()).expect("ranks")
+        Group::of_slots(0..10).include(ranks.iter().copied()).expect("ranks")
     }
 
     #[test]

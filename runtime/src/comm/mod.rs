@@ -167,9 +167,10 @@ impl Communicator {
         Some(Self { shared: Shared::with(endpoint, context, peers, Some(local)) })
     }
 
-    /// Returns the communicator of all ranks of the job. Its number is 0.
+    /// Returns the communicator of the ranks that started together with this one. Its number is 0. Another world also
+    /// has the number 0, but has no common member with this one, and no messages go from one to the other with it.
     pub(crate) fn world(endpoint: Arc<Endpoint>) -> Self {
-        let peers = Peers::world(endpoint.size(), endpoint.rank());
+        let peers = Peers::world(endpoint.world(), endpoint.rank());
         Self { shared: Shared::new(endpoint, 0, peers) }
     }
 

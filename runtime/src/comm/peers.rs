@@ -12,6 +12,7 @@ use super::group::Group;
 use crate::message::label::{Sender, Slot};
 use crate::message::{Source, Status};
 use crate::{Error, ErrorKind, Result};
+use std::ops::Range;
 
 /// The groups of a communicator, and this process's rank.
 #[derive(Clone, Debug)]
@@ -25,11 +26,12 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Returns the peers of the communicator of all `size` ranks of the world. This process is rank
-    /// `rank`.
-    pub(super) fn world(size: usize, rank: usize) -> Self {
-        debug_assert!(rank < size);
-        Self { local: Group::world(size), rank, remote: None }
+    /// Returns the peers of the communicator of the ranks of a world, which have the slots `world`. This process has
+    /// the slot `own`.
+    pub(super) fn world(world: Range<usize>, own: usize) -> Self {
+        debug_assert!(world.contains(&own));
+        let rank = own - world.start;
+        Self { local: Group::of_slots(world), rank, remote: None }
     }
 
     /// Returns the peers of a communicator that contains only this process, which is rank `world` of the
@@ -191,7 +193,7 @@ mod tests {
     /// Returns the local group and the remote group of an intercommunicator. The local group has the world
     /// ranks 4, 1 and 2, and the remote group has the world ranks 7 and 0.
     fn groups() -> (Group, Group) {
-        let world = Group::world(8);
+        let world = Group::of_slots(0..8);
         let include =
             |ranks: &[i64]| world.include(ranks.iter().copied()).expect("ranks of the world");
         (include(&[4, 1, 2]), include(&[7, 0]))

@@ -102,9 +102,9 @@ pub struct MessageEngine {
 impl MessageEngine {
     /// Creates an engine without messages. `eager_limit` must be at most `EAGER_MAX`.
     pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
-        let peers = (0..fabric.size()).map(|rank| Peer::new(&fabric, rank)).collect();
+        let peers = (0..fabric.world().end).map(|rank| Peer::new(&fabric, rank)).collect();
         let requests = Requests::new(fabric.rank());
-        let account = Account::new(UNEXPECTED_MAX, fabric.size());
+        let account = Account::new(UNEXPECTED_MAX, fabric.world().end);
         Self {
             fabric,
             terms: Terms { eager_limit, forced: Forced::default(), copy: None },

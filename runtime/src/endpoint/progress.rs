@@ -41,6 +41,7 @@ use crate::sys::fork;
 use crate::transport::fabric::Fabric;
 use crate::transport::private::Reader;
 use crate::{Error, ErrorKind, Plan, Result};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -123,14 +124,19 @@ impl Endpoint {
         }
     }
 
-    /// Returns this rank.
+    /// Returns the slot of this rank.
     pub fn rank(&self) -> usize {
         self.fabric.rank()
     }
 
-    /// Returns the number of ranks.
-    pub fn size(&self) -> usize {
-        self.fabric.size()
+    /// Returns the slots of the ranks of this rank's world, in the order of the ranks.
+    pub fn world(&self) -> Range<usize> {
+        self.fabric.world()
+    }
+
+    /// Returns the number of slots that processes of the job have taken so far.
+    pub fn processes(&self) -> usize {
+        self.fabric.processes()
     }
 
     /// Returns the CPU to which rank `rank` of the world is bound. Returns `None` if the rank is not bound

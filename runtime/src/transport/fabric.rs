@@ -53,8 +53,10 @@ fn none() -> Error {
 #[derive(Clone, Debug)]
 pub struct Fabric {
     segment: Option<Arc<Segment>>,
+    /// The slot of this process.
     rank: usize,
-    size: usize,
+    /// The slots of the ranks of the world of this process.
+    world: Range<usize>,
     /// The table of heaps; `None` in a job of one rank.
     heaps: Option<Arc<Heaps>>,
     /// The areas through which this rank communicates with other ranks; `None` in a job of one rank.
@@ -66,32 +68,37 @@ pub struct Fabric {
 impl Fabric {
     /// Returns the fabric of a job of one rank, without shared memory.
     pub fn alone() -> Self {
-        Self { segment: None, rank: 0, size: 1, heaps: None, contacts: None, pool: None }
+        Self { segment: None, rank: 0, world: 0..1, heaps: None, contacts: None, pool: None }
     }
 
-    /// Joins the job whose shared memory is `segment`. This process becomes rank `rank`, and the function
-    /// allocates the memory of this rank's mailbox.
+    /// Joins the job whose shared memory is `segment`. This process gets the slot `rank`, and the function
+    /// allocates the memory of this rank's mailbox. Its world are the ranks that the launcher has started with it.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another
     /// reason.
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
-        let size = segment.ranks();
+        let world = segment.world_of(rank).unwrap_or(0..segment.ranks());
         let heaps = Some(Arc::new(Heaps::new(segment.clone(), rank)));
         let contacts = Arc::new(Contacts::new(segment.clone(), rank)?);
         let pool = Some(Arc::new(Pool::new(contacts.clone(), rank, segment.processes())));
         let contacts = Some(contacts);
-        Ok(Self { segment: Some(segment), rank, size, heaps, contacts, pool })
+        Ok(Self { segment: Some(segment), rank, world, heaps, contacts, pool })
     }
 
-    /// Returns this rank.
+    /// Returns the slot of this rank.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Returns the number of ranks.
-    pub fn size(&self) -> usize {
-        self.size
+    /// Returns the slots of the ranks of this rank's world, in the order of the ranks.
+    pub fn world(&self) -> Range<usize> {
+        self.world.clone()
+    }
+
+    /// Returns the number of slots that processes of the job have taken so far.
+    pub fn processes(&self) -> usize {
+        self.segment.as_ref().map_or(1, |segment| segment.processes())
     }
 
     /// Returns this rank's part of the shared heap. Returns `None` in a job without a shared heap.

@@ -77,7 +77,9 @@ impl fmt::Display for Ending {
 /// The failure of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The rank that failed.
+    /// The slot of the process that failed.
+    pub slot: usize,
+    /// Its rank in its world.
     pub rank: usize,
     /// How the rank ended.
     pub ending: Ending,
@@ -110,7 +112,8 @@ impl Segment {
         }
         let first = self.slot(rank).first_failure.load(Ordering::Relaxed).checked_sub(1)? as usize;
         let ending = (first < self.layout().room().slots).then(|| self.ending(first))??;
-        Some(Failure { rank: first, ending })
+        let world = self.world_of(first).map_or(0, |world| world.start);
+        Some(Failure { slot: first, rank: first - world, ending })
     }
 
     /// Returns whether `mpiexec` ends `rank` because a process that shares a communicator with it has died.
@@ -121,7 +124,7 @@ impl Segment {
     /// Records that a rank has failed and how. Its first ending stays. Tells no other rank. Only the launcher calls
     /// this function.
     pub fn record_failure(&self, failure: Failure) {
-        let slot = self.slot(failure.rank);
+        let slot = self.slot(failure.slot);
         if slot.ending.load(Ordering::Relaxed) == 0 {
             slot.ending.store(failure.ending.to_word(), Ordering::Release);
         }
@@ -151,8 +154,8 @@ mod tests {
     #[test]
     fn a_failure_is_known_to_those_who_were_told() {
         let segment = Segment::create(4, &[], JobFlags::default(), 0).expect("segment");
-        let first = Failure { rank: 1, ending: Ending::Killed(9) };
-        let second = Failure { rank: 2, ending: Ending::Exited(3) };
+        let first = Failure { slot: 1, rank: 1, ending: Ending::Killed(9) };
+        let second = Failure { slot: 2, rank: 2, ending: Ending::Exited(3) };
         segment.record_failure(first);
         // How a rank ended is known before anybody is told, and does not change.
         segment.record_failure(Failure { ending: Ending::LeftEarly, ..first });
@@ -189,7 +192,7 @@ mod tests {
 
     #[test]
     fn sentences_and_codes() {
-        let killed = Failure { rank: 1, ending: Ending::Killed(9) };
+        let killed = Failure { slot: 5, rank: 1, ending: Ending::Killed(9) };
         assert_eq!(killed.to_string(), "rank 1 killed by signal 9 (SIGKILL)");
         assert_eq!(killed.ending.exit_code(), 137);
         assert_eq!(Ending::Killed(40).to_string(), "killed by signal 40");

@@ -33,7 +33,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
 /// not detect such a change by itself.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -175,8 +175,11 @@ pub struct RankSlot {
     pub part_cpu: AtomicU32,
     /// The [`Level`] of this part as a number; 0 if the rank is not bound. Written by the launcher.
     pub part_level: AtomicU32,
-    /// Fills the cache line.
-    pub spare2: [AtomicU32; 2],
+    /// Slot of the first rank of this rank's world: of the ranks that the launcher has started together. Written by the
+    /// launcher.
+    pub world: AtomicU32,
+    /// Number of ranks of this rank's world; 0 if the slot is free. Written by the launcher.
+    pub world_ranks: AtomicU32,
     /// What the rank waits for.
     pub waiting: Waiting,
 }

@@ -19,6 +19,7 @@
 mod room;
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -193,7 +194,6 @@ impl Segment {
         header.version.store(VERSION, Ordering::Relaxed);
         // The casts to u32 are exact, because the layout limits the numbers of ranks, CPUs and slots.
         header.ranks.store(self.layout.ranks() as u32, Ordering::Relaxed);
-        header.processes.store(self.layout.ranks() as u32, Ordering::Relaxed);
         header.cpus.store(self.layout.cpus() as u32, Ordering::Relaxed);
         header.flags.store(bits, Ordering::Relaxed);
         let room = self.layout.room();
@@ -202,6 +202,49 @@ impl Segment {
         header.slots.store(room.slots as u32, Ordering::Relaxed);
         header.launcher.store(launcher, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
+    }
+
+    /// Gives the next free slots to a world of `ranks` ranks, which the launcher is about to start: the ranks with which
+    /// the job begins, or ranks that join later. A slot is never given twice. Only the launcher calls this function.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::NoMemory`] if the job has too few free slots or memory has run out, and
+    /// [`ErrorKind::System`] if the kernel refuses for another reason.
+    pub fn add_world(&self, ranks: usize) -> Result<Range<usize>, Error> {
+        let slots = self.layout.room().slots;
+        let first = (self.header().processes.load(Ordering::Relaxed) as usize).min(slots);
+        let free = slots - first;
+        if ranks == 0 || ranks > free {
+            let detail = format!(
+                "{ranks} more ranks: the job has room for {slots} ranks, and {free} places are free"
+            );
+            return Err(Error::new(ErrorKind::NoMemory, detail));
+        }
+        let (start, bytes) = (self.layout.slot(first), ranks * size_of::<RankSlot>());
+        memory::reserve(self.fd(), start as u64, bytes as u64).map_err(|error| {
+            Error::system(format!("cannot reserve memory for {ranks} more ranks"), error)
+        })?;
+        let world = first..first + ranks;
+        for slot in world.clone() {
+            // The casts are exact, because the number of slots is at most 2^12.
+            self.slot(slot).world.store(first as u32, Ordering::Relaxed);
+            self.slot(slot).world_ranks.store(ranks as u32, Ordering::Release);
+        }
+        self.header().processes.store(world.end as u32, Ordering::Release);
+        Ok(world)
+    }
+
+    /// Returns the slots of the world of the process in `slot`, or `None` if no launcher has given the slot away.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the segment has no such slot.
+    pub fn world_of(&self, slot: usize) -> Option<Range<usize>> {
+        let words = self.slot(slot);
+        let ranks = words.world_ranks.load(Ordering::Acquire) as usize;
+        let first = words.world.load(Ordering::Relaxed) as usize;
+        let world = first..first.checked_add(ranks)?;
+        (world.end <= self.layout.room().slots && world.contains(&slot)).then_some(world)
     }
 
     /// Returns the number of slots that processes have taken so far. The number is at least that of the ranks with which
@@ -493,6 +536,31 @@ mod tests {
         made.slot(2).state.store(State::Dead as u32, Ordering::Release);
         opened.mark_returned(2);
         assert_eq!((made.state(2), made.program(2)), (State::Dead, None));
+    }
+
+    #[test]
+    fn worlds_take_free_slots_in_turn() {
+        let made = small();
+        assert_eq!((made.processes(), made.world_of(0)), (3, None));
+        assert_eq!(made.add_world(3).expect("room"), 0..3);
+        assert_eq!(made.add_world(2).expect("room"), 3..5);
+        assert_eq!(
+            (made.processes(), made.world_of(1), made.world_of(4)),
+            (5, Some(0..3), Some(3..5))
+        );
+        assert_eq!(made.world_of(5), None);
+        for wrong in [0, MAX_SLOTS - 4, usize::MAX] {
+            let error = made.add_world(wrong).expect_err("no room");
+            assert_eq!((error.kind(), made.processes()), (ErrorKind::NoMemory, 5), "{error}");
+        }
+        assert_eq!(made.add_world(MAX_SLOTS - 5).expect("room").end, MAX_SLOTS);
+        assert!(made.add_world(1).is_err());
+        // Words that no launcher would write.
+        for (first, ranks) in [(5, 2), (4, 0), (2, 2), (u32::MAX, 7), (0, u32::MAX)] {
+            made.slot(4).world.store(first, Ordering::Relaxed);
+            made.slot(4).world_ranks.store(ranks, Ordering::Relaxed);
+            assert_eq!(made.world_of(4), None, "{first} {ranks}");
+        }
     }
 
     #[test]
