@@ -8,10 +8,11 @@
 //! a misbehaving rank could write.
 
 use crate::endpoint::engine::{Cancelled, MessageEngine};
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, Sender};
 use crate::message::payload::{Posting, SendMode};
 use crate::message::typecheck::OF_LAYOUT;
 use crate::message::{Operation, Source, Status, Tag};
+use crate::process::Process;
 use crate::settings::Forced;
 use crate::shm::pair;
 use crate::shm::segment::{JobFlags, Segment, atomic_u64};
@@ -122,7 +123,7 @@ impl RankPair {
         let mode = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
         // SAFETY: the caller guarantees that the elements stay readable and unchanged until
         // the pair is dropped (the condition of `# Safety`). `label.bytes` is their packed size.
-        number(unsafe { self.engines[rank].send(&elements, label, Slot::new(1 - rank), mode) })
+        number(unsafe { self.engines[rank].send(&elements, label, Process::new(1 - rank), mode) })
     }
 
     /// Starts a receive. Returns the operation's number, or `None` if it is complete.
@@ -144,7 +145,7 @@ impl RankPair {
     ) -> Result<Option<u64>> {
         let source = match source {
             Source::Any => Sender::Any,
-            Source::Rank(rank) => Sender::Slot(Slot::new(rank)),
+            Source::Rank(rank) => Sender::Process(Process::new(rank)),
         };
         let posting = Posting::new(elements, 0, source, tag)?;
         // SAFETY: the caller guarantees that, until the pair is dropped, the elements are

@@ -32,10 +32,11 @@ pub(crate) use self::waiting::{OnUnwind, SPIN, spin_time};
 use self::waiting::{Rests, Yields};
 use super::engine::{MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, Sender};
 use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status, Tag};
 use crate::placement::Cpu;
+use crate::process::Process;
 use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
@@ -246,7 +247,7 @@ impl Endpoint {
         &self,
         layout: &Elements<&Plan>,
         label: Label,
-        dest: Slot,
+        dest: Process,
     ) -> Result<Operation> {
         let status = Status { source: self.rank(), tag: label.tag, bytes: label.bytes };
         // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for `layout` and `label`.
@@ -270,7 +271,7 @@ impl Endpoint {
         &self,
         layout: &Elements<&Plan>,
         label: Label,
-        dest: Slot,
+        dest: Process,
         mode: SendMode,
     ) -> Result<Option<u64>> {
         let mut state = self.lock()?;

@@ -57,7 +57,8 @@ fn send(engine: &mut MessageEngine, origin: *mut u8, plan: &Plan) -> u64 {
     let label = Label { context: CONTEXT, tag: 1, bytes: LEN as u64, types: UNKNOWN };
     // SAFETY: `room` has made the `LEN` bytes at `origin` in a heap, which outlives the engine. The tests change them
     // only after the send has ended.
-    match unsafe { engine.send(&layout, label, Slot::new(1), SendMode::Standard) }.expect("a send")
+    match unsafe { engine.send(&layout, label, Process::new(1), SendMode::Standard) }
+        .expect("a send")
     {
         Operation::Pending(id) => id,
         Operation::Done(_) => panic!("complete"),

@@ -22,7 +22,7 @@ fn send(
     let mut got = vec![0u8; bytes as usize];
     let layout = Elements { origin: data.as_mut_ptr(), plan, count: bytes };
     let room = Elements { origin: got.as_mut_ptr(), plan, count: bytes };
-    let (source, tag) = (Sender::Slot(Slot::new(from_slot)), Tag::Is(1));
+    let (source, tag) = (Sender::Process(Process::new(from_slot)), Tag::Is(1));
     let posting = Posting { layout: room, capacity: bytes, context: CONTEXT, source, tag };
     let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: the vector `got` has room for `bytes` bytes and outlives the receive, which ends below. Nobody else uses
@@ -30,7 +30,7 @@ fn send(
     let receive = |to: &mut MessageEngine| unsafe { to.receive(&posting) }.expect("a receive");
     let early = posted.then(|| receive(to));
     // SAFETY: the vector `data` has `bytes` bytes, never changes, and outlives the send, which ends below.
-    let sent = unsafe { from.send(&layout, label, Slot::new(to_slot), SendMode::Standard) };
+    let sent = unsafe { from.send(&layout, label, Process::new(to_slot), SendMode::Standard) };
     while !posted && to.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
         to.progress().expect("a turn");
     }
