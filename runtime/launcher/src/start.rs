@@ -127,7 +127,7 @@ pub fn make(ranks: usize, table: &[CpuInfo], flags: JobFlags) -> Result<Made, St
 /// # Errors
 ///
 /// Returns a one-line message if the world cannot be started. In that case no child process of it remains, and its
-/// slots stay unused.
+/// slots are free again.
 pub fn start(
     segment: &Segment,
     job: &Job,
@@ -135,9 +135,18 @@ pub fn start(
     stdin: Option<OwnedFd>,
 ) -> Result<World, String> {
     // 1. Take the slots.
-    let total = job.ranks();
-    let slots = segment.add_world(total).map_err(|error| error.to_string())?;
+    let slots = segment.add_world(job.ranks()).map_err(|error| error.to_string())?;
+    let started = start_in(segment, job, setting, (slots.clone(), stdin));
+    started.inspect_err(|_| segment.remove_world(slots))
+}
 
+/// Starts a world in `slots`. The first rank reads its standard input from `stdin`, if there is one.
+fn start_in(
+    segment: &Segment,
+    job: &Job,
+    setting: &Setting<'_>,
+    (slots, stdin): (Range<usize>, Option<OwnedFd>),
+) -> Result<World, String> {
     // 2. Make the pipes for the gate and for the report.
     let pipes = failed("cannot make a pipe");
     let (gate, gate_writer) = stream::pipe().map_err(&pipes)?;
@@ -147,6 +156,7 @@ pub fn start(
         OwnedFd::from(std::fs::File::open("/dev/null").map_err(failed("cannot open /dev/null"))?);
 
     // 3. Fork the children. Each child waits at the gate.
+    let total = slots.len();
     let mut ranks = Vec::with_capacity(total);
     let mut files = Files::default();
     let shared = Shared {

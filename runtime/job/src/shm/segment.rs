@@ -205,7 +205,7 @@ impl Segment {
     }
 
     /// Gives the next free slots to a world of `ranks` ranks, which the launcher is about to start: the ranks with which
-    /// the job begins, or ranks that join later. A slot is never given twice. Only the launcher calls this function.
+    /// the job begins, or ranks that join later. A slot of a process that has joined is never given twice. Only the launcher calls this function.
     ///
     /// # Errors
     /// Returns [`ErrorKind::NoMemory`] if the job has too few free slots or memory has run out, and
@@ -232,6 +232,19 @@ impl Segment {
         }
         self.header().processes.store(world.end as u32, Ordering::Release);
         Ok(world)
+    }
+
+    /// Takes back the slots of the last world, of which no process has been able to join the job. Only the launcher calls
+    /// this function.
+    pub fn remove_world(&self, world: Range<usize>) {
+        for slot in world.clone() {
+            let RankSlot { group, program, bound_cpu, part_cpu, part_level, .. } = self.slot(slot);
+            let RankSlot { world, world_ranks, .. } = self.slot(slot);
+            for word in [world_ranks, world, group, program, bound_cpu, part_cpu, part_level] {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+        self.header().processes.store(world.start as u32, Ordering::Release);
     }
 
     /// Returns the slots of the world of the process in `slot`, or `None` if no launcher has given the slot away.
@@ -543,6 +556,10 @@ mod tests {
         let made = small();
         assert_eq!((made.processes(), made.world_of(0)), (3, None));
         assert_eq!(made.add_world(3).expect("room"), 0..3);
+        assert_eq!(made.add_world(7).expect("room"), 3..10);
+        made.slot(4).bind(1, Level::Core);
+        made.remove_world(3..10);
+        assert_eq!((made.processes(), made.world_of(4), made.bound_cpu(4)), (3, None, None));
         assert_eq!(made.add_world(2).expect("room"), 3..5);
         assert_eq!(
             (made.processes(), made.world_of(1), made.world_of(4)),

@@ -83,7 +83,7 @@ fn ranks_join_a_running_job_and_their_failure_is_their_own() {
     let ((first, program), (second, _)) = (plan(2, "stays"), plan(3, "fails"));
     let signals = signal::descriptor(&SignalSet::new(&[])).expect("a descriptor");
     let setting = start::Setting {
-        programs: &[program],
+        programs: &[program.clone(), program],
         host: "here",
         library: None,
         table: &[],
@@ -100,16 +100,21 @@ fn ranks_join_a_running_job_and_their_failure_is_their_own() {
         assert!(!job.ranks.iter().any(Watched::is_gone), "a rank has ended early");
         job.turn(None, Instant::now());
     }
+    // A world that cannot start leaves the job as it is.
+    let app = |ranks, argument: &str| args::App {
+        ranks,
+        arguments: vec![argument.into()],
+        ..second.apps[0].clone()
+    };
+    let too_many = args::Job { apps: vec![app(4096, "")], ..second.clone() };
+    let no_text = args::Job { apps: vec![app(1, ""), app(1, "a\0b")], ..second.clone() };
+    for (wrong, why) in [(&too_many, "4096 more ranks"), (&no_text, "cannot start rank 1 of 2")] {
+        let error = start::start(&job.segment, wrong, &setting, None).expect_err("refused");
+        assert!(error.contains(why), "{error}");
+        assert_eq!(job.segment.processes(), 2);
+    }
     job.start(&second, &setting, None).expect("the second world");
     assert_eq!((job.ranks.len(), job.worlds[1].slots.clone()), (5, 2..5));
-    // A world that cannot start leaves the job as it is.
-    let too_many = args::Job {
-        apps: vec![args::App { ranks: 4096, ..second.apps[0].clone() }],
-        ..second.clone()
-    };
-    let error = start::start(&job.segment, &too_many, &setting, None).expect_err("too many");
-    assert!(error.contains("4096 more ranks"), "{error}");
-    assert_eq!(job.segment.processes(), 5);
     while !job.ranks.iter().all(Watched::is_gone) {
         let now = Instant::now();
         let deadlines = job.worlds.iter().filter_map(|world| world.end.deadline());
