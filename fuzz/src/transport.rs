@@ -385,7 +385,7 @@ impl Game<'_> {
                 }
                 at
             }
-            // Changes the credits, or another word that has a cache line of its own.
+            // Changes the credits, or another word that has a cache line of its own, such as the geometry of the pair.
             5 => line / 8 * u.int_in_range(0..=8_usize)? * 8 + 8 * u.int_in_range(0..=1_usize)?,
             // Changes a word near the start of the payload area, where cases with few messages write.
             6 | 7 => payload_at + 8 * u.int_in_range(0..=300_usize)?,

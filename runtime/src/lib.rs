@@ -61,6 +61,7 @@ pub mod io;
 pub mod memory;
 mod message;
 mod placement;
+mod process;
 mod process_set;
 mod region;
 pub mod rma;

@@ -5,6 +5,7 @@
 
 use crate::shm::segment::Segment;
 use crate::shm::topology::{self, CpuInfo, Parts};
+use std::ops::Range;
 
 /// The CPUs to which the ranks of a job are bound. [`Universe::placement`](crate::Universe::placement)
 /// returns this value.
@@ -108,11 +109,11 @@ impl Resource {
 }
 
 impl Placement {
-    pub(crate) fn of(segment: &Segment) -> Self {
-        let cpus = (0..segment.ranks()).map(|rank| Cpu::of(segment, rank)).collect();
+    /// Returns the placement of the ranks in the slots `world`.
+    pub(crate) fn of(segment: &Segment, world: Range<usize>) -> Self {
+        let cpus = world.clone().map(|slot| Cpu::of(segment, slot)).collect();
         let common = segment.common_parts();
-        let parts =
-            (0..segment.ranks()).map(|rank| segment.bound_parts(rank).unwrap_or(common)).collect();
+        let parts = world.map(|slot| segment.bound_parts(slot).unwrap_or(common)).collect();
         Self { oversubscribed: segment.flags().oversubscribed, cpus, parts }
     }
 
@@ -200,7 +201,7 @@ mod tests {
         for (rank, cpu) in [(0, 0), (2, 1)] {
             segment.slot(rank).bind(cpu, Level::Core);
         }
-        let placement = Placement::of(&segment);
+        let placement = Placement::of(&segment, 0..segment.ranks());
         assert!(placement.oversubscribed());
         let (first, last) = (placement.cpu(0).expect("bound"), placement.cpu(2).expect("bound"));
         assert_eq!((first.number, last.number, last.core, last.l3), (0, 1, Some(1), Some(7)));
@@ -217,7 +218,7 @@ mod tests {
         // Rank 1 is not bound, and may use both CPUs, which share their level 3 cache.
         let cpus = cpus.map(|cpu| CpuInfo { allowed: true, ..cpu });
         let segment = Segment::create(3, &cpus, flags, 0).expect("a segment");
-        let placement = Placement::of(&segment);
+        let placement = Placement::of(&segment, 0..segment.ranks());
         let part = |resource| placement.part(1, resource);
         assert_eq!((part(Resource::L3), part(Resource::Core)), (Some(7), None));
         assert_eq!((first.distance(&first), first.distance(&last)), (Distance::Core, Distance::L3));
@@ -252,7 +253,7 @@ mod tests {
         for (rank, (level, cpu)) in bound.into_iter().enumerate() {
             segment.slot(rank).bind(cpu, level);
         }
-        let placement = Placement::of(&segment);
+        let placement = Placement::of(&segment, 0..segment.ranks());
         let parts = |rank| Resource::ALL.map(|resource| placement.part(rank, resource));
         let all = [Some(0), Some(1), Some(2), Some(2), Some(5), Some(10), Some(10), Some(21)];
         let known = |kinds: usize| {

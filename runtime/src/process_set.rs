@@ -6,6 +6,7 @@
 use crate::comm::Group;
 use crate::shm::segment::Segment;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A group of ranks with a name; see [`Universe::process_sets`](crate::Universe::process_sets).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,31 +25,35 @@ impl ProcessSet {
     }
 }
 
-/// Returns the process sets of a job of `size` ranks, as rank `rank` sees them. Without a segment, the job has only
-/// this rank.
-pub(crate) fn process_sets(size: usize, rank: usize, segment: Option<&Segment>) -> Vec<ProcessSet> {
+/// Returns the process sets of the ranks in the slots `world`, as the process in the slot `own` sees them. Without a
+/// segment, the job has only this rank.
+pub(crate) fn process_sets(
+    world: Range<usize>,
+    own: usize,
+    segment: Option<&Segment>,
+) -> Vec<ProcessSet> {
     let mut sets = vec![
-        ProcessSet { name: "mpi://WORLD".into(), group: Group::world(size) },
-        ProcessSet { name: "mpi://SELF".into(), group: Group::single(rank) },
+        ProcessSet { name: "mpi://WORLD".into(), group: Group::of_slots(world.clone()) },
+        ProcessSet { name: "mpi://SELF".into(), group: Group::single(own) },
     ];
     let Some(segment) = segment else { return sets };
     let program = |rank| segment.program(rank);
     // A rank is in a node if all CPUs on which the rank may run are in this node.
     let common = segment.common_parts();
     let node = |rank| segment.bound_parts(rank).unwrap_or(common).info.numa;
-    let programs = divided(size, program);
+    let programs = divided(world.clone(), program);
     // If all ranks run the same program, its set would equal `mpi://WORLD`, so leave it out.
     if programs.len() > 1 {
         sets.extend(named("program", programs));
     }
-    sets.extend(named("numa", divided(size, node)));
+    sets.extend(named("numa", divided(world, node)));
     sets
 }
 
-/// Divides the ranks below `size` by the numbers that `number` returns for them. A rank without a number is left out.
-fn divided(size: usize, number: impl Fn(usize) -> Option<u32>) -> BTreeMap<u32, Vec<i64>> {
+/// Divides the processes in `slots` by the numbers that `number` returns for them. One without a number is left out.
+fn divided(slots: Range<usize>, number: impl Fn(usize) -> Option<u32>) -> BTreeMap<u32, Vec<i64>> {
     let mut sets = BTreeMap::<u32, Vec<i64>>::new();
-    for rank in 0..size {
+    for rank in slots {
         if let Some(number) = number(rank) {
             sets.entry(number).or_default().push(rank as i64);
         }
@@ -59,7 +64,7 @@ fn divided(size: usize, number: impl Fn(usize) -> Option<u32>) -> BTreeMap<u32, 
 fn named(what: &'static str, sets: BTreeMap<u32, Vec<i64>>) -> impl Iterator<Item = ProcessSet> {
     sets.into_iter().filter_map(move |(number, ranks)| {
         let most = ranks.last().copied()?;
-        let group = Group::world(most as usize + 1).include(ranks).ok()?;
+        let group = Group::of_slots(0..most as usize + 1).include(ranks).ok()?;
         Some(ProcessSet { name: format!("typepack://{what}/{number}"), group })
     })
 }
@@ -90,7 +95,7 @@ mod tests {
                 segment.slot(rank).bind(cpu, Level::Core);
             }
         }
-        let sets = process_sets(4, 2, Some(&segment));
+        let sets = process_sets(0..4, 2, Some(&segment));
         assert!(sets[1].is_named("mpi://self") && !sets[1].is_named("mpi://WORLD"));
         let wanted = [
             ("mpi://WORLD", vec![0, 1, 2, 3]),
@@ -107,15 +112,15 @@ mod tests {
             let segment = Segment::create(3, &cpus, JobFlags::default(), 0).expect("a segment");
             // Only rank 1 is bound.
             segment.slot(1).bind(0, Level::Numa);
-            let sets = process_sets(3, 0, Some(&segment));
+            let sets = process_sets(0..3, 0, Some(&segment));
             assert_eq!(names(&sets)[2..], [("typepack://numa/5", node)]);
         }
         for rank in 0..4 {
             segment.slot(rank).program.store(1, Ordering::Relaxed);
         }
-        assert_eq!(process_sets(4, 2, Some(&segment)).len(), 4);
+        assert_eq!(process_sets(0..4, 2, Some(&segment)).len(), 4);
         assert_eq!(
-            names(&process_sets(1, 0, None)),
+            names(&process_sets(0..1, 0, None)),
             [("mpi://WORLD", vec![0]), ("mpi://SELF", vec![0])]
         );
     }

@@ -8,10 +8,11 @@
 //! a misbehaving rank could write.
 
 use crate::endpoint::engine::{Cancelled, MessageEngine};
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, Sender};
 use crate::message::payload::{Posting, SendMode};
 use crate::message::typecheck::OF_LAYOUT;
 use crate::message::{Operation, Source, Status, Tag};
+use crate::process::Process;
 use crate::settings::Forced;
 use crate::shm::pair;
 use crate::shm::segment::{JobFlags, Segment, atomic_u64};
@@ -47,11 +48,11 @@ impl RankPair {
     /// another rank. They are the offsets of the ring's slots in a job of two ranks, of the slots'
     /// payloads, of the stamps of the chunks, of the small chunk, and of the end of the area.
     pub const PARTS: [usize; 5] = {
-        let ring = pair::LEVELS[pair::first_level(2)];
+        let of_two = pair::Geometry::of(2);
+        let ring = pair::LEVELS[of_two.first_level()];
         let slots = pair::SLOTS_AT + ring.first_slot * pair::SLOT_BYTES;
         let payload = pair::PAYLOAD_AT + ring.first_byte;
-        let small = pair::small_chunk(pair::window(2));
-        [slots, payload, pair::STAMPS_AT, small, pair::bytes(2)]
+        [slots, payload, pair::STAMPS_AT, of_two.small_chunk(), of_two.bytes()]
     };
 
     /// The size of a chunk in bytes.
@@ -122,7 +123,7 @@ impl RankPair {
         let mode = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
         // SAFETY: the caller guarantees that the elements stay readable and unchanged until
         // the pair is dropped (the condition of `# Safety`). `label.bytes` is their packed size.
-        number(unsafe { self.engines[rank].send(&elements, label, Slot::new(1 - rank), mode) })
+        number(unsafe { self.engines[rank].send(&elements, label, Process::new(1 - rank), mode) })
     }
 
     /// Starts a receive. Returns the operation's number, or `None` if it is complete.
@@ -144,7 +145,7 @@ impl RankPair {
     ) -> Result<Option<u64>> {
         let source = match source {
             Source::Any => Sender::Any,
-            Source::Rank(rank) => Sender::Slot(Slot::new(rank)),
+            Source::Rank(rank) => Sender::Process(Process::new(rank)),
         };
         let posting = Posting::new(elements, 0, source, tag)?;
         // SAFETY: the caller guarantees that, until the pair is dropped, the elements are
@@ -211,9 +212,9 @@ impl RankPair {
     }
 
     fn atomic(&self, from: usize, to: usize, at: usize) -> Option<&AtomicU64> {
-        let at = (at % pair::bytes(2)) & !7;
+        let at = (at % pair::Geometry::of(2).bytes()) & !7;
         let area = self.fabrics[from].contacts().ok()?.writes_to(to)?;
-        // SAFETY: `at` is a multiple of 8 and below `bytes(2)`, the length of the area. The area starts at
+        // SAFETY: `at` is a multiple of 8 and below the length that this rank has chosen, the length of the area. The area starts at
         // a page, so the word lies in the area and is aligned. `self` holds the fabrics, which keep the area
         // mapped.
         Some(unsafe { atomic_u64(area.as_ptr().add(at)) })

@@ -106,7 +106,9 @@ pub fn init() -> Result<Universe> {
     }
     let attached = attach_from_env()?;
     // All ranks have the same environment, so only rank 0 prints the warning.
-    if !settings.quiet && attached.as_ref().is_none_or(|attached| attached.rank == 0) {
+    if !settings.quiet
+        && attached.as_ref().is_none_or(|attached| attached.slot == attached.world.start)
+    {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         if let Some(line) = unknown_names(names) {
             eprintln!("typepack: {line}");
@@ -115,10 +117,10 @@ pub fn init() -> Result<Universe> {
     let fabric = match attached {
         Some(attached) => {
             let attached = JOB.get_or_init(|| attached);
-            let fabric = Fabric::join(attached.segment.clone(), attached.rank)?;
+            let fabric = Fabric::join(attached.segment.clone(), attached.slot)?;
             // In a job of one rank, no other rank can copy from this rank's memory, so the shared heap has
             // no use.
-            if fabric.size() > 1 {
+            if fabric.world().len() > 1 {
                 fabric.heaps().into_iter().for_each(memory::join);
                 if settings.cma {
                     let number = PROBE.get_or_init(probe_number);
@@ -148,7 +150,8 @@ pub fn init() -> Result<Universe> {
         contiguous::set_clock(nanoseconds);
     }
     let mut tune_file = settings.tune_file.as_deref().filter(|_| settings.tune);
-    let mut warns = endpoint.rank() == 0 && !settings.quiet;
+    let is_first = endpoint.rank() == endpoint.world().start;
+    let mut warns = is_first && !settings.quiet;
     let mut copies = Vec::new();
     if let Some(path) = tune_file {
         match tuned::learnt(path) {
@@ -174,7 +177,7 @@ pub fn init() -> Result<Universe> {
     let report = settings.report;
     // All ranks learn nearly the same ways, so only rank 0 writes the file. Of collective calls it knows those on
     // communicators whose rank 0 it is. At the end, the process may have another directory.
-    let writes = endpoint.rank() == 0 && endpoint.size() > 1;
+    let writes = is_first && endpoint.world().len() > 1;
     let tune_file = tune_file.map(|path| {
         let entry = writes.then(|| tuned::entry(path));
         TuneFile { path, entry, warns, copies }
@@ -347,7 +350,8 @@ impl Universe {
     /// bound has a set `typepack://numa/N`, where `N` is the number of the node.
     #[doc(alias = "MPI_Session_get_nth_pset")]
     pub fn process_sets(&self) -> Vec<ProcessSet> {
-        process_sets(self.world.size(), self.rank(), segment())
+        let endpoint = self.world.endpoint();
+        process_sets(endpoint.world(), endpoint.rank(), segment())
     }
 
     /// Leaves the job as dropping the `Universe` does, except that the process can return to the job. All other calls
@@ -405,7 +409,7 @@ impl Universe {
     /// Returns the CPUs to which the launcher has bound the ranks. Returns `None` if no launcher started
     /// this process, and in a forked child.
     pub fn placement(&self) -> Option<Placement> {
-        segment().map(Placement::of)
+        segment().map(|segment| Placement::of(segment, self.world.endpoint().world()))
     }
 
     /// Returns a description of the protocols between ranks, with one string per protocol.
@@ -434,7 +438,7 @@ impl Universe {
     /// Returns a description of how one-sided calls access the memory of windows, with one string per kind of memory.
     pub fn window_access(&self) -> Vec<String> {
         let (endpoint, size) = (self.world.endpoint(), self.world.size());
-        let others = (0..size).filter(|rank| *rank != endpoint.rank());
+        let others = endpoint.world().filter(|slot| *slot != endpoint.rank());
         let readable = others.filter(|rank| endpoint.reader_of(*rank).is_some()).count();
         vec![
             "memory of MPI_Win_allocate, MPI_Win_allocate_shared and MPI_Alloc_mem: directly (all ranks map it)"

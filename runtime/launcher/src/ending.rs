@@ -1,6 +1,7 @@
-//! Decides how a job ends: which exit code mpiexec returns, and which signals it sends.
+//! Decides how a world (ranks that were started together) ends: which exit code mpiexec returns, and which signals it
+//! sends.
 //!
-//! This file is a state machine without side effects. `watch.rs` passes each event and its time to the state
+//! This file is a state machine without side effects. `watch/` passes each event and its time to the state
 //! machine, and carries out the actions that the state machine returns.
 //!
 //! ```text
@@ -73,7 +74,7 @@ impl Outcome {
     /// job, because the user knows about both.
     pub fn line(&self) -> Option<String> {
         match self {
-            Self::Failed(Failure { rank, ending }, pid) => {
+            Self::Failed(Failure { rank, ending, .. }, pid) => {
                 Some(format!("rank {rank} (pid {pid}) {ending}"))
             }
             Self::TimedOut(limit) => {
@@ -85,7 +86,7 @@ impl Outcome {
     }
 }
 
-/// An action that `watch.rs` must carry out.
+/// An action that `watch/` must carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send this signal to all ranks.
@@ -259,8 +260,8 @@ pub fn judge(exit: Exit, unfinished: bool) -> Option<Ending> {
 mod tests {
     use super::*;
 
-    const KILLED: Failure = Failure { rank: 1, ending: Ending::Killed(9) };
-    const EXITED: Failure = Failure { rank: 0, ending: Ending::Exited(3) };
+    const KILLED: Failure = Failure { slot: 1, rank: 1, ending: Ending::Killed(9) };
+    const EXITED: Failure = Failure { slot: 0, rank: 0, ending: Ending::Exited(3) };
 
     #[test]
     fn a_killed_rank_ends_the_others_in_two_steps() {
@@ -322,7 +323,7 @@ mod tests {
         let mut end = End::new(None);
         assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Signal(TERM)));
         assert_eq!(end.deadline(), Some(t + SIGNAL_GRACE));
-        let term = Failure { rank: 0, ending: Ending::Killed(15) };
+        let term = Failure { slot: 0, rank: 0, ending: Ending::Killed(15) };
         assert_eq!(
             end.failed(term, 7, false, t),
             None,

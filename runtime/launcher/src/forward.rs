@@ -1,6 +1,6 @@
 //! Forwards the output of the ranks to mpiexec's standard output and standard error.
 //!
-//! `watch.rs` polls the pipes from the ranks and the two outputs of mpiexec, and calls the functions of this
+//! `watch/` polls the pipes from the ranks and the two outputs of mpiexec, and calls the functions of this
 //! file. `lines.rs` cuts the ranks' output into lines. If the reader of mpiexec's output is slow, the pipes
 //! from the ranks become full, and the ranks wait. mpiexec itself never waits for the reader, so it can still
 //! handle signals and the deaths of ranks.

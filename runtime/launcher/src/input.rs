@@ -1,6 +1,6 @@
 //! Forwards mpiexec's standard input to rank 0.
 //!
-//! `watch.rs` polls the descriptors that this file returns, and calls the functions of this file. Each rank
+//! `watch/` polls the descriptors that this file returns, and calls the functions of this file. Each rank
 //! has its own process group, and that group is in the background of the terminal. If rank 0 read from the
 //! terminal, SIGTTIN would stop it. So rank 0 reads from a pipe, and this file fills the pipe.
 

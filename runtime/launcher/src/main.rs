@@ -2,7 +2,7 @@
 //!
 //! The steps of a job: `args/` parses the command line, `program.rs` finds the files to execute,
 //! `topology.rs`, `placement.rs` and `core_reservation.rs` choose the cores, `start.rs` starts the
-//! processes, and `watch.rs` runs until all ranks have ended. `watch.rs` uses `forward.rs` and `lines.rs`
+//! processes, and `watch/` runs until all ranks have ended. `watch/` uses `forward.rs` and `lines.rs`
 //! for output, `input.rs` for input, `waits.rs` to tell what the ranks wait for, and `ending.rs` to decide how the
 //! job ends. README.md next to `src`
 //! describes the behaviour for users.
@@ -183,12 +183,17 @@ fn run() -> Result<u8, Refusal> {
         library: library.as_deref(),
         table,
         placed: reserved.cores.as_deref(),
-        flags: start::flags(&job, table, &reserved, &outputs),
         signals: before,
         descriptors,
     };
-    let started = start::start(&job, &setting).map_err(|message| Refusal(message, 1))?;
-    Ok(watch::Job::new(started, &mut outputs, signals.as_fd(), (&job, watchdog)).run())
+    let refused = |message| Refusal(message, 1);
+    let flags = start::flags(&job, table, &reserved, &outputs);
+    let start::Made { segment, input, stdin } =
+        start::make(ranks, table, flags).map_err(refused)?;
+    let descriptors = (signals.as_fd(), input);
+    let mut running = watch::Job::new(segment, &mut outputs, descriptors, (&job, watchdog));
+    running.start(&job, &setting, Some(stdin)).map_err(refused)?;
+    Ok(running.run())
 }
 
 /// Returns the table of this machine's CPUs.

@@ -1,12 +1,13 @@
-//! Starts the ranks: makes the segment and the descriptors, forks the processes, and then lets all of them
-//! continue at the same time.
+//! Makes the job, and starts worlds in it. A world is a group of ranks that start together: the ranks of the command
+//! line, or ranks that join the running job later. Starting a world means: make the descriptors, fork the processes, and
+//! then let all of them continue at the same time.
 //!
-//! This file uses the results of `args/`, `program.rs` and `placement.rs`, and passes the started job to
-//! `watch.rs`. `runtime/job/src/shm/README.md` describes the steps.
+//! This file uses the results of `args/`, `program.rs` and `placement.rs`. `watch/` starts the worlds of the job that it
+//! watches. `runtime/job/src/shm/README.md` describes the steps.
 //!
 //! Invariants:
-//! - Every child waits at a gate (it reads from a pipe) until all children exist and the segment has their
-//!   data.
+//! - Every child waits at a gate (it reads from a pipe) until all children of its world exist and the segment has
+//!   their data.
 //! - If the start fails, no child is left behind.
 //! - Of the descriptors that mpiexec opens, a rank gets only five: 0, 1, 2, the segment and the rank's
 //!   control socket. All ranks also inherit the descriptors with which mpiexec was started.
@@ -16,6 +17,7 @@ use std::env;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -50,18 +52,27 @@ pub struct Rank {
     pub streams: [Source; 2],
 }
 
-/// A job whose ranks are running.
+/// A job in which no rank has been started yet.
 #[derive(Debug)]
-pub struct Started {
+pub struct Made {
     /// The shared memory of the job.
     pub segment: Segment,
+    /// The connection from mpiexec's standard input to rank 0.
+    pub input: Input,
+    /// The end of this connection that rank 0 reads.
+    pub stdin: OwnedFd,
+}
+
+/// A world whose ranks are running.
+#[derive(Debug)]
+pub struct World {
+    /// The slots of the ranks.
+    pub slots: Range<usize>,
     /// The ranks.
     pub ranks: Vec<Rank>,
     /// The pipe through which a child reports that it could not execute the program. A read returns
     /// end-of-file once every child has either succeeded in its exec or exited.
     pub report: OwnedFd,
-    /// The connection from mpiexec's standard input to rank 0.
-    pub input: Input,
 }
 
 /// The input of [`start`] besides the job.
@@ -78,8 +89,6 @@ pub struct Setting<'a> {
     pub table: &'a [CpuInfo],
     /// The core of each rank, or `None` if the ranks are not bound.
     pub placed: Option<&'a [Core]>,
-    /// The job's flags, which mpiexec passes to the ranks through the segment.
-    pub flags: JobFlags,
     /// The signals that were blocked when mpiexec was started. They are also blocked in the ranks.
     pub signals: SignalSet,
     /// The limits on the number of open descriptors when mpiexec was started. The ranks get the same limits.
@@ -97,41 +106,70 @@ fn failed(what: &str) -> impl Fn(io::Error) -> String + '_ {
     }
 }
 
-/// Starts all ranks of `job`.
+/// Makes a job that begins with `ranks` ranks: the shared memory and the connection to standard input. `table` is the
+/// topology table of the machine; mpiexec passes `flags` to the ranks through the segment.
 ///
 /// # Errors
 ///
-/// Returns a one-line message if the job cannot be started. In that case no child process remains.
-pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
-    // 1. Make the shared memory.
+/// Returns a one-line message if the job cannot be made.
+pub fn make(ranks: usize, table: &[CpuInfo], flags: JobFlags) -> Result<Made, String> {
     let launcher = process::own_id().unsigned_abs();
-    let total = job.ranks();
-    let segment = Segment::create(total, setting.table, setting.flags, launcher)
-        .map_err(|error| error.to_string())?;
+    let segment =
+        Segment::create(ranks, table, flags, launcher).map_err(|error| error.to_string())?;
+    let (stdin, stdin_writer) = stream::pipe().map_err(failed("cannot make a pipe"))?;
+    let input = Input::new(stdin_writer).map_err(failed("cannot forward standard input"))?;
+    Ok(Made { segment, input, stdin })
+}
 
-    // 2. Make the pipes for the gate, for the report and for standard input.
+/// Starts the ranks that `job` describes as a world of the job with the shared memory `segment`, in slots that are free.
+/// The first rank reads its standard input from `stdin`, if there is one.
+///
+/// # Errors
+///
+/// Returns a one-line message if the world cannot be started. In that case no child process of it remains, and its
+/// slots are free again.
+pub fn start(
+    segment: &Segment,
+    job: &Job,
+    setting: &Setting<'_>,
+    stdin: Option<OwnedFd>,
+) -> Result<World, String> {
+    // 1. Take the slots.
+    let slots = segment.add_world(job.ranks()).map_err(|error| error.to_string())?;
+    let started = start_in(segment, job, setting, (slots.clone(), stdin));
+    started.inspect_err(|_| segment.remove_world(slots))
+}
+
+/// Starts a world in `slots`. The first rank reads its standard input from `stdin`, if there is one.
+fn start_in(
+    segment: &Segment,
+    job: &Job,
+    setting: &Setting<'_>,
+    (slots, stdin): (Range<usize>, Option<OwnedFd>),
+) -> Result<World, String> {
+    // 2. Make the pipes for the gate and for the report.
     let pipes = failed("cannot make a pipe");
     let (gate, gate_writer) = stream::pipe().map_err(&pipes)?;
     let (report, report_writer) = stream::pipe().map_err(&pipes)?;
     stream::set_nonblocking(report.as_fd()).map_err(&pipes)?;
-    let (stdin, stdin_writer) = stream::pipe().map_err(&pipes)?;
-    let input = Input::new(stdin_writer).map_err(failed("cannot forward standard input"))?;
     let null =
         OwnedFd::from(std::fs::File::open("/dev/null").map_err(failed("cannot open /dev/null"))?);
 
     // 3. Fork the children. Each child waits at the gate.
+    let total = slots.len();
     let mut ranks = Vec::with_capacity(total);
     let mut files = Files::default();
     let shared = Shared {
         job,
         setting,
-        segment: &segment,
+        segment,
+        first: slots.start,
         gate: gate.as_fd(),
         gate_writer: gate_writer.as_fd(),
         report: report_writer.as_fd(),
     };
     for rank in 0..total {
-        let stdin = if rank == 0 { stdin.as_fd() } else { null.as_fd() };
+        let stdin = stdin.as_ref().filter(|_| rank == 0).unwrap_or(&null).as_fd();
         match shared.start_rank(rank, stdin, &mut files) {
             Ok(started) => ranks.push(started),
             Err(message) => {
@@ -156,7 +194,7 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
             }
         }
     }
-    Ok(Started { segment, ranks, report, input })
+    Ok(World { slots, ranks, report })
 }
 
 /// Kills and reaps children that wait at the gate.
@@ -177,6 +215,8 @@ struct Shared<'a> {
     job: &'a Job,
     setting: &'a Setting<'a>,
     segment: &'a Segment,
+    /// The slot of rank 0.
+    first: usize,
     gate: BorrowedFd<'a>,
     gate_writer: BorrowedFd<'a>,
     report: BorrowedFd<'a>,
@@ -227,7 +267,7 @@ impl Shared<'_> {
         // The cast is exact: the layout of the segment limits the number of ranks.
         let child =
             process::spawn(&command, rank as u32, fds).map_err(failed("cannot make a process"))?;
-        let slot = self.segment.slot(rank);
+        let slot = self.segment.slot(self.first + rank);
         let pid = child.pid().as_raw_nonzero().get();
         slot.group.store(pid.unsigned_abs(), Ordering::Release);
         slot.program.store(number as u32 + 1, Ordering::Relaxed);
@@ -287,7 +327,7 @@ impl Shared<'_> {
         let size = self.job.ranks();
         let universe = self.job.universe.map(|n| (attach::UNIVERSE_SIZE, n.to_string()));
         let errhandler = self.job.errhandler.map(|h| (attach::INITIAL_ERRHANDLER, h.to_owned()));
-        let job_fd = format!("{},{control}", self.segment.fd().as_raw_fd());
+        let job_fd = format!("{},{control},{}", self.segment.fd().as_raw_fd(), self.first + rank);
         for (name, value) in [
             (attach::JOB_FD, job_fd),
             (attach::RANK, rank.to_string()),

@@ -1,7 +1,7 @@
 //! What the ranks wait for: the lines that describe it, and the watchdog that looks for jobs in which nothing moves.
 //!
 //! A rank that waits long describes its wait in the segment (`shm/waiting.rs` of the job crate). This file reads the
-//! records, also those of stopped ranks, and never changes them. `watch.rs` prints the lines.
+//! records, also those of stopped ranks, and never changes them. `watch/` prints the lines.
 //!
 //! The watchdog must not raise a false alarm. It tells that nothing moves only if, for the whole period,
 //! - every rank that has joined the job and has not left it waits in a call, not for work of its own threads,
@@ -50,6 +50,10 @@ pub fn period(value: Option<&str>, terminal: bool) -> Result<Option<Duration>, S
 /// What mpiexec knows about a rank, apart from its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rank {
+    /// Its number in its world.
+    pub number: usize,
+    /// The number of its world. The ranks of the command line are world 0.
+    pub world: usize,
     /// The process that has joined the job as this rank and has not ended; `None` if there is none.
     pub member: Option<i32>,
     /// True if all known processes of the rank have ended.
@@ -65,8 +69,8 @@ struct Now {
 }
 
 impl Now {
-    fn of(segment: &Segment, number: usize, rank: Rank) -> Self {
-        let (state, slot) = (segment.state(number), segment.slot(number));
+    fn of(segment: &Segment, slot: usize, rank: Rank) -> Self {
+        let (state, slot) = (segment.state(slot), segment.slot(slot));
         Self { rank, state, seen: slot.waiting.read() }
     }
 
@@ -188,20 +192,22 @@ fn is_stopped(pid: i32) -> bool {
     matches!(inspect::state(pid), Some('T' | 't'))
 }
 
-/// Returns a line for each rank that says what it waits for, or what it does instead. The second value says whether any
+/// Returns a line for each rank (the ranks are in the order of their slots) that says what it waits for, or what it does instead. The second value says whether any
 /// rank waits.
 pub fn lines(segment: &Segment, ranks: &[Rank]) -> (Vec<String>, bool) {
     let time = clock::monotonic_nanoseconds();
-    let found = ranks.iter().enumerate().map(|(number, rank)| Now::of(segment, number, *rank));
+    let found = ranks.iter().enumerate().map(|(slot, rank)| Now::of(segment, slot, *rank));
     let found: Vec<Now> = found.collect();
-    let lines = found.iter().enumerate().map(|(number, rank)| {
+    let lines = found.iter().map(|rank| {
         let what = match rank.wait() {
             Some(wait) => described(wait, time),
             None => other(rank),
         };
         let stopped =
             if rank.live().is_some_and(is_stopped) { "; the process is stopped" } else { "" };
-        format!("rank {number}: {what}{stopped}")
+        let Rank { number, world, .. } = rank.rank;
+        let world = if world > 0 { format!(" of world {world}") } else { String::new() };
+        format!("rank {number}{world}: {what}{stopped}")
     });
     (lines.collect(), found.iter().any(|rank| rank.wait().is_some()))
 }
@@ -402,7 +408,8 @@ mod tests {
                 segment.slot(rank).waiting.write(Some(&send()));
             }
             let now = Instant::now();
-            let ranks = [Rank { member: Some(-1), gone: false }; 2];
+            let ranks =
+                [0, 1].map(|number| Rank { number, world: 0, member: Some(-1), gone: false });
             Self { segment, ranks, dog: Watchdog::new(STEP, now), now }
         }
 
@@ -436,7 +443,7 @@ mod tests {
                 let working = Wait { progress: Progress::Working, ..send() };
                 scene.segment.slot(1).waiting.write(Some(&working));
             },
-            |scene| scene.ranks[1] = Rank { member: None, gone: false },
+            |scene| scene.ranks[1].member = None,
         ];
         for change in all {
             scene.pass(Duration::ZERO, true);

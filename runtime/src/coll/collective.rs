@@ -543,7 +543,7 @@ impl Communicator {
     /// Returns the [`Peer`] for `rank`: the form in which a schedule names the other end of a message.
     #[inline]
     pub(super) fn peer(&self, rank: usize) -> Result<Peer> {
-        Ok(Peer { slot: self.slot(rank, "rank", ErrorKind::Rank)?, rank })
+        Ok(Peer { process: self.process(rank, "rank", ErrorKind::Rank)?, rank })
     }
 }
 

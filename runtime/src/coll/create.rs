@@ -343,7 +343,9 @@ impl Communicator {
         resource: Resource,
         key: i32,
     ) -> Result<Option<Self>> {
-        self.split(part_of(placement, self.endpoint().rank(), resource), key)
+        let endpoint = self.endpoint();
+        let rank = endpoint.rank() - endpoint.world().start;
+        self.split(part_of(placement, rank, resource), key)
     }
 
     /// Returns the largest kind of machine part ([`Resource`]) that divides the ranks of this communicator: not all

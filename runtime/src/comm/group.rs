@@ -1,16 +1,19 @@
-//! Groups: ordered sets of ranks of the world (MPI-5.0 section 6.3).
+//! Groups: ordered sets of processes (MPI-5.0 section 6.3).
 //!
-//! A communicator has a group, and uses it to translate its own ranks into ranks of the world
-//! (`comm/peers.rs`). `endpoint/` knows only ranks of the world. A program makes groups from other groups
+//! A communicator has a group, and uses it to translate its own ranks into processes (`comm/peers.rs`). `endpoint/` knows
+//! only processes. The interface of the library calls the number of a process its world rank: in the world with which a
+//! job begins, both are the same. A program makes groups from other groups
 //! without communication. `coll/create.rs` makes communicators from groups.
 //!
-//! Invariant: a group contains a rank at most once, and `places` is the inverse of `ranks`.
+//! Invariant: a group contains a process at most once, and `places` is the inverse of `processes`.
 
+use crate::process::Process;
 use crate::{Error, ErrorKind, Result};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// An ordered set of ranks of the world. All clones of a group share its tables.
+/// An ordered set of processes. All clones of a group share its tables.
 #[doc(alias = "MPI_Group")]
 #[derive(Clone, PartialEq, Eq)]
 pub struct Group {
@@ -19,10 +22,10 @@ pub struct Group {
 
 #[derive(PartialEq, Eq)]
 struct Members {
-    /// World rank of each rank of the group.
-    ranks: Vec<u32>,
-    /// For each world rank up to the highest one in the group: the rank in the group, or `ABSENT` if the
-    /// world rank is not a member.
+    /// The process of each rank of the group.
+    processes: Vec<Process>,
+    /// For each process up to the last one in the group: the rank in the group, or `ABSENT` if the process is not a
+    /// member.
     places: Vec<u32>,
 }
 
@@ -59,29 +62,29 @@ pub struct RankRange {
 
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Group").field(&self.members.ranks).finish()
+        f.debug_tuple("Group").field(&self.members.processes).finish()
     }
 }
 
 impl Group {
-    /// Returns the group of these world ranks. `ranks` contains no rank twice.
-    fn of(ranks: Vec<u32>) -> Self {
-        let places = ranks.iter().max().map_or(0, |&most| most as usize + 1);
+    /// Returns the group of these processes. `processes` contains none twice.
+    fn of(processes: Vec<Process>) -> Self {
+        let places = processes.iter().map(|process| process.index() + 1).max().unwrap_or(0);
         let mut places = vec![ABSENT; places];
-        for (place, &rank) in ranks.iter().enumerate() {
-            places[rank as usize] = place as u32;
+        for (place, process) in processes.iter().enumerate() {
+            places[process.index()] = place as u32;
         }
-        Self { members: Arc::new(Members { ranks, places }) }
+        Self { members: Arc::new(Members { processes, places }) }
     }
 
-    /// Returns the group of the world ranks 0 to `size - 1`.
-    pub(crate) fn world(size: usize) -> Self {
-        Self::of((0..size as u32).collect())
+    /// Returns the group of the processes in these slots.
+    pub(crate) fn of_slots(slots: Range<usize>) -> Self {
+        Self::of(slots.map(Process::new).collect())
     }
 
     /// Returns the group of one world rank.
     pub(crate) fn single(rank: usize) -> Self {
-        Self::of(vec![rank as u32])
+        Self::of(vec![Process::new(rank)])
     }
 
     /// Returns the group without members.
@@ -93,18 +96,24 @@ impl Group {
     /// Returns the number of members.
     #[doc(alias = "MPI_Group_size")]
     pub fn size(&self) -> usize {
-        self.members.ranks.len()
+        self.members.processes.len()
     }
 
     /// Returns true if the group has no members.
     pub fn is_empty(&self) -> bool {
-        self.members.ranks.is_empty()
+        self.members.processes.is_empty()
     }
 
     /// Returns the world rank of a rank of the group, or `None` if the group has no such rank.
     #[inline]
     pub fn world_rank(&self, rank: usize) -> Option<usize> {
-        self.members.ranks.get(rank).map(|&rank| rank as usize)
+        self.process(rank).map(Process::index)
+    }
+
+    /// Returns the process that has the rank `rank` in this group, or `None` if the group has no such rank.
+    #[inline]
+    pub(crate) fn process(&self, rank: usize) -> Option<Process> {
+        self.members.processes.get(rank).copied()
     }
 
     /// Returns the rank in this group of a world rank, or `None` if the world rank is not a member.
@@ -136,7 +145,7 @@ impl Group {
 
     /// Returns true if every member is also a member of `other`.
     pub fn is_subset_of(&self, other: &Self) -> bool {
-        self.members.ranks.iter().all(|&rank| other.rank_of(rank as usize).is_some())
+        self.members.processes.iter().all(|process| other.rank_of(process.index()).is_some())
     }
 
     /// Returns the relation of the two groups. The result is never `Congruent`.
@@ -151,18 +160,17 @@ impl Group {
         }
     }
 
-    /// Returns the world ranks of the members for which `keep` is true, in the order of the group. `keep`
-    /// gets the world rank of a member.
-    fn filter(&self, keep: impl Fn(usize) -> bool) -> Vec<u32> {
-        self.members.ranks.iter().copied().filter(|&rank| keep(rank as usize)).collect()
+    /// Returns the members for which `keep` is true, in the order of the group. `keep` gets the world rank of a member.
+    fn filter(&self, keep: impl Fn(usize) -> bool) -> Vec<Process> {
+        self.members.processes.iter().copied().filter(|process| keep(process.index())).collect()
     }
 
     /// Returns the members of this group, followed by the members of `other` that this group does not have.
     #[doc(alias = "MPI_Group_union")]
     pub fn union(&self, other: &Self) -> Self {
-        let mut ranks = self.members.ranks.clone();
-        ranks.extend(other.filter(|rank| self.rank_of(rank).is_none()));
-        Self::of(ranks)
+        let mut processes = self.members.processes.clone();
+        processes.extend(other.filter(|rank| self.rank_of(rank).is_none()));
+        Self::of(processes)
     }
 
     /// Returns the common members of both groups, in this group's order.
@@ -177,9 +185,9 @@ impl Group {
         Self::of(self.filter(|rank| other.rank_of(rank).is_none()))
     }
 
-    /// Returns the world ranks of the given ranks of this group. Returns an error if this group does not
+    /// Returns the processes of the given ranks of this group. Returns an error if this group does not
     /// have one of the ranks, or if a rank appears twice.
-    fn listed(&self, ranks: impl Iterator<Item = i64>) -> Result<Vec<u32>> {
+    fn listed(&self, ranks: impl Iterator<Item = i64>) -> Result<Vec<Process>> {
         let mut seen = vec![false; self.size()];
         let mut listed = Vec::new();
         for rank in ranks {
@@ -189,7 +197,7 @@ impl Group {
                 let detail = format!("rank {rank} appears twice; each rank may appear only once");
                 return Err(Error::new(ErrorKind::Rank, "ranks", detail));
             }
-            listed.push(self.members.ranks[place]);
+            listed.push(self.members.processes[place]);
         }
         Ok(listed)
     }
@@ -261,7 +269,7 @@ mod tests {
     use super::*;
 
     fn group(ranks: &[i64]) -> Group {
-        Group::world(10).include(ranks.iter().copied()).expect("ranks")
+        Group::of_slots(0..10).include(ranks.iter().copied()).expect("ranks")
     }
 
     #[test]

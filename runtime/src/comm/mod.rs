@@ -10,7 +10,7 @@
 //! the communicator of its local group, because some of its collective calls move data within the group.
 //!
 //! Invariant: when a call starts, this file translates ranks of the communicator into the slots that the
-//! message engine uses (`slot`, `sender`). When a call ends, it translates the source in the status back
+//! message engine uses (`process`, `sender`). When a call ends, it translates the source in the status back
 //! into a rank of the communicator (`local`). `peers.rs` has the tables.
 
 mod group;
@@ -30,7 +30,8 @@ pub use crate::message::{Operation, Source, Status, Tag};
 
 use crate::endpoint::call;
 use crate::endpoint::progress::{Awaited, Endpoint};
-use crate::message::label::{Label, SPACES, Sender, Slot};
+use crate::message::label::{Label, SPACES, Sender};
+use crate::process::Process;
 use crate::schedule::table::{Place, ROUNDS};
 use crate::shm::waiting::Kind;
 use crate::topo::Topology;
@@ -167,9 +168,10 @@ impl Communicator {
         Some(Self { shared: Shared::with(endpoint, context, peers, Some(local)) })
     }
 
-    /// Returns the communicator of all ranks of the job. Its number is 0.
+    /// Returns the communicator of the ranks that started together with this one. Its number is 0. Another world also
+    /// has the number 0, but has no common member with this one, and no messages go from one to the other with it.
     pub(crate) fn world(endpoint: Arc<Endpoint>) -> Self {
-        let peers = Peers::world(endpoint.size(), endpoint.rank());
+        let peers = Peers::world(endpoint.world(), endpoint.rank());
         Self { shared: Shared::new(endpoint, 0, peers) }
     }
 
@@ -352,15 +354,15 @@ impl Communicator {
         self.shared.peers.world_rank(rank, argument, kind)
     }
 
-    /// Returns the slot (the place in the job) of `rank`, a rank of this communicator.
+    /// Returns the process that has the rank `rank` in this communicator.
     #[inline]
-    pub(crate) fn slot(
+    pub(crate) fn process(
         &self,
         rank: usize,
         argument: &'static str,
         kind: ErrorKind,
-    ) -> Result<Slot> {
-        self.shared.peers.slot(rank, argument, kind)
+    ) -> Result<Process> {
+        self.shared.peers.process(rank, argument, kind)
     }
 
     /// Translates a source into the form that the message engine uses.
@@ -428,7 +430,7 @@ impl Communicator {
         space: Space,
     ) -> Result<Operation> {
         check_memory()?;
-        let dest = self.slot(dest, "dest", ErrorKind::Rank)?;
+        let dest = self.process(dest, "dest", ErrorKind::Rank)?;
         check_tag(tag)?;
         let bytes = layout.plan.packed_bytes(layout.count)?;
         let label = Label { context: self.context(space), tag, bytes, types: OF_LAYOUT };
@@ -623,7 +625,7 @@ impl Communicator {
         let source = self.sender(source)?;
         check_receive_tag(recv_tag)?;
         let posting = Posting::new(incoming, self.context(Space::User), source, recv_tag)?;
-        let dest = self.slot(dest, "dest", ErrorKind::Rank)?;
+        let dest = self.process(dest, "dest", ErrorKind::Rank)?;
         check_tag(send_tag)?;
         let bytes = outgoing.plan.packed_bytes(outgoing.count)?;
         let context = self.context(Space::User);

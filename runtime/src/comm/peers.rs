@@ -1,7 +1,7 @@
-//! Translates between ranks of the world and the ranks that the calls of a communicator use.
+//! Translates between processes and the ranks that the calls of a communicator use.
 //!
 //! `mod.rs` uses this file for every destination, source, root and status. `endpoint/`, to which `comm/`
-//! passes the calls, knows only ranks of the world. The calls of an intracommunicator use the ranks of the
+//! passes the calls, knows only processes. The calls of an intracommunicator use the ranks of the
 //! communicator's only group. An intercommunicator has two groups: this process is in the local group, and
 //! all its destinations and sources are in the remote group. So the calls of an intercommunicator use ranks
 //! of the remote group.
@@ -9,9 +9,11 @@
 //! Invariant: this process has rank `rank` in the local group.
 
 use super::group::Group;
-use crate::message::label::{Sender, Slot};
+use crate::message::label::Sender;
 use crate::message::{Source, Status};
+use crate::process::Process;
 use crate::{Error, ErrorKind, Result};
+use std::ops::Range;
 
 /// The groups of a communicator, and this process's rank.
 #[derive(Clone, Debug)]
@@ -25,11 +27,12 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Returns the peers of the communicator of all `size` ranks of the world. This process is rank
-    /// `rank`.
-    pub(super) fn world(size: usize, rank: usize) -> Self {
-        debug_assert!(rank < size);
-        Self { local: Group::world(size), rank, remote: None }
+    /// Returns the peers of the communicator of the ranks of a world, which have the slots `world`. This process has
+    /// the slot `own`.
+    pub(super) fn world(world: Range<usize>, own: usize) -> Self {
+        debug_assert!(world.contains(&own));
+        let rank = own - world.start;
+        Self { local: Group::of_slots(world), rank, remote: None }
     }
 
     /// Returns the peers of a communicator that contains only this process, which is rank `world` of the
@@ -87,24 +90,24 @@ impl Peers {
         argument: &'static str,
         kind: ErrorKind,
     ) -> Result<usize> {
-        match self.named().world_rank(rank) {
-            Some(rank) => Ok(rank),
-            None => Err(self.no_rank(rank, argument, kind)),
-        }
+        Ok(self.process(rank, argument, kind)?.index())
     }
 
-    /// Returns the slot (the place in the job) of `rank`, the rank that the program passed to a call.
+    /// Returns the process that has the rank `rank`, which the program passed to a call.
     ///
     /// # Errors
     /// Returns an error of kind `kind` about `argument` if the group that the calls use has no such rank.
     #[inline]
-    pub(super) fn slot(
+    pub(super) fn process(
         &self,
         rank: usize,
         argument: &'static str,
         kind: ErrorKind,
-    ) -> Result<Slot> {
-        Ok(slot_of(self.world_rank(rank, argument, kind)?))
+    ) -> Result<Process> {
+        match self.named().process(rank) {
+            Some(process) => Ok(process),
+            None => Err(self.no_rank(rank, argument, kind)),
+        }
     }
 
     /// Translates the source that the program passed to a call into the form that the message engine uses.
@@ -115,7 +118,7 @@ impl Peers {
     pub(super) fn sender(&self, source: Source) -> Result<Sender> {
         Ok(match source {
             Source::Any => Sender::Any,
-            Source::Rank(rank) => Sender::Slot(self.slot(rank, "source", ErrorKind::Rank)?),
+            Source::Rank(rank) => Sender::Process(self.process(rank, "source", ErrorKind::Rank)?),
         })
     }
 
@@ -160,18 +163,12 @@ impl Peers {
     }
 }
 
-/// Returns the slot of a rank of the world. The slot has the same number as the rank.
-#[inline]
-pub(super) fn slot_of(world: usize) -> Slot {
-    Slot::new(world)
-}
-
 /// Translates a source from a rank of the world into the form that the message engine uses.
 #[inline]
 pub(super) fn sender_of(source: Source) -> Sender {
     match source {
         Source::Any => Sender::Any,
-        Source::Rank(world) => Sender::Slot(slot_of(world)),
+        Source::Rank(world) => Sender::Process(Process::new(world)),
     }
 }
 
@@ -191,7 +188,7 @@ mod tests {
     /// Returns the local group and the remote group of an intercommunicator. The local group has the world
     /// ranks 4, 1 and 2, and the remote group has the world ranks 7 and 0.
     fn groups() -> (Group, Group) {
-        let world = Group::world(8);
+        let world = Group::of_slots(0..8);
         let include =
             |ranks: &[i64]| world.include(ranks.iter().copied()).expect("ranks of the world");
         (include(&[4, 1, 2]), include(&[7, 0]))
@@ -208,7 +205,7 @@ mod tests {
         let peers = Peers::within(local, 1).expect("a member");
         assert_eq!((peers.rank(), peers.local().size()), (1, 3));
         assert_eq!(peers.world_rank(0, "dest", ErrorKind::Rank), Ok(4));
-        assert_eq!(peers.sender(Source::Rank(2)), Ok(Sender::Slot(Slot::new(2))));
+        assert_eq!(peers.sender(Source::Rank(2)), Ok(Sender::Process(Process::new(2))));
         assert_eq!(peers.sender(Source::Any), Ok(Sender::Any));
         assert_eq!(peers.status(status(4)).expect("a member").source, 0);
         let error = peers.world_rank(3, "root", ErrorKind::Root).expect_err("no rank");
@@ -228,7 +225,7 @@ mod tests {
         assert_eq!(here.world_rank(0, "dest", ErrorKind::Rank), Ok(7));
         assert_eq!(there.world_rank(0, "dest", ErrorKind::Rank), Ok(4));
         assert_eq!(there.world_rank(2, "dest", ErrorKind::Rank), Ok(2));
-        assert_eq!(here.sender(Source::Rank(1)), Ok(Sender::Slot(Slot::new(0))));
+        assert_eq!(here.sender(Source::Rank(1)), Ok(Sender::Process(Process::new(0))));
         // Rank 2 of the local group sends a message to rank 1 of the remote group. That rank must see
         // source 2.
         assert_eq!(here.world_rank(1, "dest", ErrorKind::Rank), Ok(0));

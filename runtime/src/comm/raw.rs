@@ -3,7 +3,7 @@
 //! The halo exchange and the C library (`capi/`) use [`Messages`]; safe programs use `scope.rs`.
 //! `endpoint/progress.rs` completes the operations.
 
-use super::peers::{sender_of, slot_of};
+use super::peers::sender_of;
 use super::{Communicator, Space};
 pub use crate::endpoint::engine::Cancelled;
 use crate::endpoint::engine::{MessageEngine, Taken};
@@ -13,6 +13,7 @@ use crate::message::payload::Posting;
 pub use crate::message::payload::SendMode;
 use crate::message::typecheck::OF_LAYOUT;
 use crate::message::{Operation, Source, Status, Tag};
+use crate::process::Process;
 use crate::{Plan, Result};
 use std::sync::Arc;
 use typepack_engine::Elements;
@@ -155,7 +156,7 @@ impl Messages {
         // SAFETY: the caller guarantees that the elements, and the memory that `mode` may lend, stay valid as
         // long as `mode` requires, and that `dest` is a rank of the world and `tag` is not negative (the
         // three conditions of `# Safety`). The label has the packed size of the elements.
-        unsafe { self.endpoint.send_as(&elements, label, slot_of(dest), mode) }
+        unsafe { self.endpoint.send_as(&elements, label, Process::new(dest), mode) }
     }
 
     #[inline]
@@ -189,7 +190,7 @@ impl Messages {
     ) -> Result<Status> {
         let label = self.label(outgoing.bytes()?, tag);
         let posting = self.posting(incoming, source, receive_tag)?;
-        let outgoing = (&outgoing, label, slot_of(dest), mode);
+        let outgoing = (&outgoing, label, Process::new(dest), mode);
         // SAFETY: the caller guarantees the conditions for both operations (the three conditions of `# Safety`).
         // The label has the packed size of the outgoing elements, and `posting` takes the capacity from the plan.
         unsafe { self.endpoint.send_receive(outgoing, &posting) }

@@ -32,10 +32,11 @@ use self::parts::Collection;
 use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, Sender};
 use crate::message::payload::{Buffers, Kept, Posting, SendMode, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
+use crate::process::Process;
 use crate::settings::{Forced, UNEXPECTED_MAX};
 use crate::transport::choice::Terms;
 use crate::transport::eager::Eager;
@@ -102,9 +103,9 @@ pub struct MessageEngine {
 impl MessageEngine {
     /// Creates an engine without messages. `eager_limit` must be at most `EAGER_MAX`.
     pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
-        let peers = (0..fabric.size()).map(|rank| Peer::new(&fabric, rank)).collect();
+        let peers = (0..fabric.world().end).map(|rank| Peer::new(&fabric, rank)).collect();
         let requests = Requests::new(fabric.rank());
-        let account = Account::new(UNEXPECTED_MAX, fabric.size());
+        let account = Account::new(UNEXPECTED_MAX, fabric.world().end);
         Self {
             fabric,
             terms: Terms { eager_limit, forced: Forced::default(), copy: None },
@@ -237,13 +238,13 @@ impl MessageEngine {
     }
 
     /// Returns whether the process in a slot has left the job, properly or by its death.
-    pub fn has_left(&self, slot: Slot) -> bool {
+    pub fn has_left(&self, slot: Process) -> bool {
         self.fabric.has_left(slot.index())
     }
 
     /// Wakes the process in a slot if it sleeps, after a change of memory that it waits for.
     #[inline]
-    pub fn ring(&self, slot: Slot) {
+    pub fn ring(&self, slot: Process) {
         self.fabric.ring(slot.index());
     }
 
@@ -305,7 +306,7 @@ impl MessageEngine {
         &mut self,
         layout: &Elements<&Plan>,
         label: Label,
-        dest: Slot,
+        dest: Process,
         mode: SendMode,
     ) -> Result<Operation> {
         let (tag, bytes) = (label.tag, label.bytes);
@@ -334,7 +335,7 @@ impl MessageEngine {
         &mut self,
         layout: &Elements<&Plan>,
         label: Label,
-        dest: Slot,
+        dest: Process,
         mode: SendMode,
     ) -> Result<Option<u64>> {
         let mut label = label;

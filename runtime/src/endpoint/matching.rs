@@ -25,8 +25,9 @@ use super::requests::no_memory;
 use crate::Result;
 use crate::message::Tag;
 use crate::message::envelope::Offer;
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, Sender};
 use crate::message::payload::Kept;
+use crate::process::Process;
 use crate::transport::types::Located;
 
 /// Where the data of an unexpected message is. Such a message arrived before its receive was posted.
@@ -133,14 +134,14 @@ impl Matching {
 
     /// Removes the receive that a message from `source` with this label matches, and returns its request id.
     #[inline]
-    pub fn arrive(&mut self, source: Slot, label: &Label) -> Option<u64> {
+    pub fn arrive(&mut self, source: Process, label: &Label) -> Option<u64> {
         self.find(source, label).map(|at| self.posted.remove(at))
     }
 
     /// Finds the receive that a message from `source` with this label matches, and returns the number by
     /// which [`Matching::remove`] removes it. The receive stays in the queue.
     #[inline]
-    pub fn find(&self, source: Slot, label: &Label) -> Option<u32> {
+    pub fn find(&self, source: Process, label: &Label) -> Option<u32> {
         self.posted.find(label.context, source, label.tag)
     }
 
@@ -152,7 +153,7 @@ impl Matching {
 
     /// Queues a message that matched no receive.
     #[inline]
-    pub fn keep(&mut self, source: Slot, label: Label, what: Arrived) {
+    pub fn keep(&mut self, source: Process, label: Label, what: Arrived) {
         let Label { context, tag, bytes, types } = label;
         self.messages.keep(context, source, Unexpected { tag, bytes, types, what });
     }
@@ -160,7 +161,12 @@ impl Matching {
     /// Returns the source and the content of the first unexpected message that matches a receive from
     /// `source` with `tag`. The message stays in the queue.
     #[inline]
-    pub fn look(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, &Unexpected)> {
+    pub fn look(
+        &mut self,
+        context: u64,
+        source: Sender,
+        tag: Tag,
+    ) -> Option<(Process, &Unexpected)> {
         self.messages.look(Key::asked(context, source, tag))
     }
 
@@ -170,7 +176,7 @@ impl Matching {
         context: u64,
         source: Sender,
         tag: Tag,
-    ) -> Option<(Slot, &mut Unexpected)> {
+    ) -> Option<(Process, &mut Unexpected)> {
         self.messages.look_mut(Key::asked(context, source, tag))
     }
 
@@ -178,7 +184,7 @@ impl Matching {
     /// `wanted` accepts.
     pub fn discard(
         &mut self,
-        source: Slot,
+        source: Process,
         label: &Label,
         wanted: impl Fn(&Arrived) -> bool,
     ) -> Option<Unexpected> {
@@ -188,7 +194,12 @@ impl Matching {
     /// Removes the first unexpected message that matches a receive from `source` with `tag`. Returns its
     /// source and its content.
     #[inline]
-    pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
+    pub fn take(
+        &mut self,
+        context: u64,
+        source: Sender,
+        tag: Tag,
+    ) -> Option<(Process, Unexpected)> {
         if self.messages.none_waits() {
             return None;
         }

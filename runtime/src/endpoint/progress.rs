@@ -32,15 +32,17 @@ pub(crate) use self::waiting::{OnUnwind, SPIN, spin_time};
 use self::waiting::{Rests, Yields};
 use super::engine::{MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, Sender};
 use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status, Tag};
 use crate::placement::Cpu;
+use crate::process::Process;
 use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
 use crate::transport::private::Reader;
 use crate::{Error, ErrorKind, Plan, Result};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -123,14 +125,19 @@ impl Endpoint {
         }
     }
 
-    /// Returns this rank.
+    /// Returns the slot of this rank.
     pub fn rank(&self) -> usize {
         self.fabric.rank()
     }
 
-    /// Returns the number of ranks.
-    pub fn size(&self) -> usize {
-        self.fabric.size()
+    /// Returns the slots of the ranks of this rank's world, in the order of the ranks.
+    pub fn world(&self) -> Range<usize> {
+        self.fabric.world()
+    }
+
+    /// Returns the number of slots that processes of the job have taken so far.
+    pub fn processes(&self) -> usize {
+        self.fabric.processes()
     }
 
     /// Returns the CPU to which rank `rank` of the world is bound. Returns `None` if the rank is not bound
@@ -240,7 +247,7 @@ impl Endpoint {
         &self,
         layout: &Elements<&Plan>,
         label: Label,
-        dest: Slot,
+        dest: Process,
     ) -> Result<Operation> {
         let status = Status { source: self.rank(), tag: label.tag, bytes: label.bytes };
         // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for `layout` and `label`.
@@ -264,7 +271,7 @@ impl Endpoint {
         &self,
         layout: &Elements<&Plan>,
         label: Label,
-        dest: Slot,
+        dest: Process,
         mode: SendMode,
     ) -> Result<Option<u64>> {
         let mut state = self.lock()?;

@@ -516,8 +516,9 @@ impl RequestTable for Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::label::{Label, Sender, Slot};
+    use crate::message::label::{Label, Sender};
     use crate::message::payload::{Sink, Supply};
+    use crate::process::Process;
     use crate::transport::in_flight::SendStage;
 
     fn receive() -> Request {
@@ -697,7 +698,7 @@ mod tests {
         let mut requests = Requests::new(1);
         let label = Label { context: 0, tag: 0, bytes: 0, types: 0 };
         let send = |dest| Send {
-            dest: Slot::new(dest),
+            dest: Process::new(dest),
             label,
             supply: Supply::Lost,
             synchronous: false,

@@ -19,14 +19,20 @@ use typepack_job::{Error, ErrorKind};
 /// Memory of a heap in this process: the address, and the mapping that must live as long as the address is used.
 pub(crate) type Mapped = (NonNull<u8>, Arc<Mapping>);
 
+/// Number of slots of a row.
+const ROW: usize = 64;
+
+type Row = Box<[OnceLock<Extents>; ROW]>;
+
 /// The heaps that this rank uses: its own, and those of other ranks of the job.
 #[derive(Debug)]
 pub(crate) struct Heaps {
     segment: Arc<Segment>,
     rank: usize,
     own: OnceLock<Option<Heap>>,
-    /// The heaps of the other ranks, indexed by rank. The entry of this rank stays empty.
-    others: Box<[OnceLock<Extents>]>,
+    /// The heaps of the other processes, by slot, in rows of [`ROW`] slots. The entry of this process stays empty. A row
+    /// without heaps takes no memory, because most slots stay free.
+    others: Box<[OnceLock<Row>]>,
     /// True if the address space of this process is limited.
     scarce: bool,
 }
@@ -34,7 +40,8 @@ pub(crate) struct Heaps {
 impl Heaps {
     /// Creates a table in which no heap is mapped yet. This process is rank `rank`.
     pub(crate) fn new(segment: Arc<Segment>, rank: usize) -> Self {
-        let others = (0..segment.ranks()).map(|_| OnceLock::new()).collect();
+        let rows = segment.layout().room().slots.div_ceil(ROW);
+        let others = (0..rows).map(|_| OnceLock::new()).collect();
         Self { segment, rank, own: OnceLock::new(), others, scarce: limits_addresses() }
     }
 
@@ -68,12 +75,37 @@ impl Heaps {
         Some(if no_room && self.unmap_unused() { heap.alloc(len, align, zeroed) } else { first })
     }
 
-    /// Returns the heap of another rank. Returns `None` if the job has no heaps, or if `rank` is this rank or does not
-    /// exist.
+    /// Returns the heap of another rank. Returns `None` if the job has no heaps, or if `rank` is this rank or no process
+    /// has its slot.
     #[inline]
     pub(crate) fn of(&self, rank: usize) -> Option<&Extents> {
-        let extents = self.others.get(rank).filter(|_| rank != self.rank && self.bytes() > 0)?;
-        Some(extents.get_or_init(|| Extents::new(self.segment.clone(), rank, Inherit::No)))
+        let known = self.others.get(rank / ROW).and_then(OnceLock::get);
+        match known.and_then(|row| row[rank % ROW].get()) {
+            Some(extents) => Some(extents),
+            None => self.begin(rank),
+        }
+    }
+
+    /// Enters the heap of another rank into the table.
+    #[cold]
+    fn begin(&self, rank: usize) -> Option<&Extents> {
+        if rank == self.rank || self.bytes() == 0 || rank >= self.ranks() {
+            return None;
+        }
+        let row = self.others.get(rank / ROW)?;
+        let row = row.get_or_init(|| Box::new([const { OnceLock::new() }; ROW]));
+        let new = || Extents::new(self.segment.clone(), rank, Inherit::No);
+        Some(row[rank % ROW].get_or_init(new))
+    }
+
+    /// Returns the heaps of other ranks that this process has used, and the ranks.
+    fn others(&self) -> impl Iterator<Item = (usize, &Extents)> {
+        let rows = self.others.iter().enumerate().filter_map(|(at, row)| Some((at, row.get()?)));
+        rows.flat_map(|(at, row)| {
+            row.iter()
+                .enumerate()
+                .filter_map(move |(column, extents)| Some((at * ROW + column, extents.get()?)))
+        })
     }
 
     /// Returns the memory of a range of the heap of another rank or of this one, and maps it first if necessary.
@@ -96,8 +128,7 @@ impl Heaps {
     #[cold]
     fn unmap_unused(&self) -> bool {
         let own = self.used().is_some_and(Heap::unmap_unused);
-        let others = self.others.iter().filter_map(OnceLock::get);
-        others.fold(own, |any, extents| extents.remove_unused() || any)
+        self.others().fold(own, |any, (_, extents)| extents.remove_unused() || any)
     }
 
     /// Gives memory to all pages that a range of a heap touches, from the NUMA node of this process.
@@ -114,9 +145,9 @@ impl Heaps {
         self.rank
     }
 
-    /// Returns the number of ranks of the job.
+    /// Returns the number of ranks of the job, with those that have joined later.
     pub(crate) fn ranks(&self) -> usize {
-        self.others.len()
+        self.segment.processes()
     }
 
     /// Returns the rank in whose heap `bytes` bytes at address `at` of this process lie, and the offset of these bytes
@@ -126,10 +157,7 @@ impl Heaps {
         if let Some(offset) = self.used().and_then(|own| own.extents().locate(start, end)) {
             return Some((self.rank, offset));
         }
-        self.others
-            .iter()
-            .enumerate()
-            .find_map(|(rank, extents)| Some((rank, extents.get()?.locate(start, end)?)))
+        self.others().find_map(|(rank, extents)| Some((rank, extents.locate(start, end)?)))
     }
 
     /// Returns the state of another rank.
@@ -137,9 +165,9 @@ impl Heaps {
         self.segment.state(rank)
     }
 
-    /// Returns whether the launcher ends the job because a rank has died.
+    /// Returns whether the launcher ends this rank because another rank has died.
     pub(crate) fn job_ends(&self) -> bool {
-        self.segment.job_ends()
+        self.segment.is_ended(self.rank)
     }
 
     /// Returns the size of each rank's heap in bytes.
@@ -164,6 +192,11 @@ mod tests {
         let offset = here.used().expect("a heap").offset_of(piece.as_ptr(), 64).expect("within");
         // `of` returns `None` for the rank's own heap and for rank 2, which the job does not have.
         assert!(here.of(0).is_none() && here.of(2).is_none());
+        // A process that joins later has a heap, too.
+        segment.add_world(2).expect("room");
+        segment.add_world(100).expect("room");
+        assert!(here.of(100).is_some() && here.of(102).is_none() && here.of(usize::MAX).is_none());
+        assert_eq!(here.others().map(|(rank, _)| rank).collect::<Vec<_>>(), [100]);
         let range = offset..offset + 64;
         let (theirs, map) = there.map(0, &range).expect("address space");
         assert!(Arc::ptr_eq(&map, &there.map(0, &range).expect("mapped").1));

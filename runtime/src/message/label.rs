@@ -1,9 +1,10 @@
-//! The values by which messages and receives are matched: source, slot, tag and label. This file also
+//! The values by which messages and receives are matched: source, tag and label. This file also
 //! defines `Operation`, the result of starting a send or receive.
 //!
 //! `endpoint/matching.rs` compares the labels of messages with receives. The envelope of a message
 //! (`envelope.rs`) contains the label.
 
+use crate::process::Process;
 pub use crate::status::Status;
 
 /// The largest tag that a message can have (`MPI_TAG_UB`; MPI-5.0 section 9.1.2).
@@ -26,36 +27,13 @@ impl From<usize> for Source {
     }
 }
 
-/// The place of a process in the job. The shared memory has a part for each slot, and messages go to slots.
-/// A rank of the world has the slot with the same number as the rank. A process that joins the job later
-/// has a slot after the slots of the ranks, and has no rank in the world.
-///
-/// Only `comm/peers.rs` translates ranks of communicators into slots. The message engine does not know the ranks of
-/// communicators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot(usize);
-
-impl Slot {
-    /// Returns the slot with this number.
-    #[inline]
-    pub(crate) fn new(index: usize) -> Self {
-        Self(index)
-    }
-
-    /// Returns the slot's number.
-    #[inline]
-    pub(crate) fn index(self) -> usize {
-        self.0
-    }
-}
-
 /// The process from which a receive or probe accepts messages, in the form that the message engine uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// Every process.
     Any,
-    /// The process in this slot.
-    Slot(Slot),
+    /// This process.
+    Process(Process),
 }
 
 /// The tag that a receive or probe accepts.

@@ -24,9 +24,10 @@ use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Endpoint;
 use crate::endpoint::requests::{Owner, Request, no_memory};
 use crate::endpoint::sources::{Errand, Panic, Source};
-use crate::message::label::{Label, Slot};
+use crate::message::label::Label;
 use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status};
+use crate::process::Process;
 use crate::{Error, ErrorClass, ErrorKind, Plan, Result};
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -444,7 +445,7 @@ impl Answers {
         &mut self,
         engine: &mut MessageEngine,
         layout: &Elements<&Plan>,
-        (label, dest): (Label, Slot),
+        (label, dest): (Label, Process),
         purpose: (&Arc<Asked>, Use),
         ids: &mut Option<Vec<u64>>,
     ) -> Result<()> {

@@ -99,7 +99,7 @@ impl Window {
             bytes: (head + length) as u64,
             types: UNKNOWN,
         };
-        let dest = self.comm.slot(asked.target, "target_rank", ErrorKind::Rank)?;
+        let dest = self.comm.process(asked.target, "target_rank", ErrorKind::Rank)?;
         let mut write = |to: *mut u8| {
             // SAFETY: the message has room for the head (`label.bytes`), which is not longer than the local array.
             unsafe { to.copy_from_nonoverlapping(words.as_ptr().cast(), head) };
@@ -327,7 +327,7 @@ impl Window {
     ) -> Result<()> {
         let context = self.comm.space(Space::Window);
         let label = Label { context, tag, bytes, types: UNKNOWN };
-        let dest = self.comm.slot(asked.target, "target_rank", ErrorKind::Rank)?;
+        let dest = self.comm.process(asked.target, "target_rank", ErrorKind::Rank)?;
         let started = self.comm.endpoint().start(|core| {
             core.with(|answers: &mut Answers, engine| {
                 // SAFETY: the elements stay readable and unchanged until the put is complete at this rank (the

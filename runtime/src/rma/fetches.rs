@@ -78,7 +78,7 @@ impl Window {
     ) -> Result<bool> {
         self.await_room(asked)?;
         let (tag, endpoint) = (new_tag(), self.comm.endpoint());
-        let dest = self.comm.slot(asked.target, "target_rank", ErrorKind::Rank)?;
+        let dest = self.comm.process(asked.target, "target_rank", ErrorKind::Rank)?;
         let mut data = Vec::new();
         let (layout, is_direct) = match room.direct()? {
             Some(layout) => (layout, true),
@@ -93,7 +93,7 @@ impl Window {
             false => Use::Buffered { data, to: room.to.keep(), range: room.range.clone() },
         };
         let context = self.comm.space(Space::Window);
-        let posting = Posting::new(layout, context, Sender::Slot(dest), Tag::Is(tag))?;
+        let posting = Posting::new(layout, context, Sender::Process(dest), Tag::Is(tag))?;
         self.asks.any.store(true, Ordering::Relaxed);
         let id = endpoint.with_core(|core| {
             core.with(|answers: &mut Answers, engine| {
@@ -246,7 +246,8 @@ impl Window {
         bytes: u64,
     ) -> Result<Option<u64>> {
         let (tag, endpoint) = (new_tag(), self.comm.endpoint());
-        let from = Sender::Slot(self.comm.slot(far.target, "target_rank", ErrorKind::Rank)?);
+        let from =
+            Sender::Process(self.comm.process(far.target, "target_rank", ErrorKind::Rank)?);
         let posting = Posting::new(*to, self.comm.space(Space::Window), from, Tag::Is(tag))?;
         // SAFETY: the caller guarantees the elements until the receive is complete or detached. `Posting::new` takes
         // the capacity from the plan.

@@ -11,8 +11,8 @@ use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Endpoint;
 use crate::endpoint::requests::Owner;
 use crate::endpoint::sources::{Errand, Panic, Source};
-use crate::message::label::Slot;
 use crate::message::{Operation, Status};
+use crate::process::Process;
 use crate::{Error, ErrorKind, Result};
 use std::fmt;
 use std::sync::Arc;
@@ -172,7 +172,7 @@ impl Hosting {
         memory: Memory,
     ) -> Result<Self> {
         let endpoint = comm.endpoint().clone();
-        let slot = |rank| comm.slot(rank, "rank", ErrorKind::Rank).map(Slot::index);
+        let slot = |rank| comm.process(rank, "rank", ErrorKind::Rank).map(Process::index);
         let slots = (0..comm.size()).map(slot).collect::<Result<_>>()?;
         let (rank, own) = (comm.rank(), endpoint.rank());
         let host = Host { words: words.clone(), rank, own, memory, slots };
@@ -288,7 +288,7 @@ mod tests {
                 unsafe { to.copy_from_nonoverlapping(data.as_ptr(), data.len()) };
             };
             // SAFETY: `pack` writes the bytes of the message, which are fewer than `EAGER_MAX`.
-            let sent = unsafe { self.engines[0].send_packed(label, Slot::new(1), pack) };
+            let sent = unsafe { self.engines[0].send_packed(label, Process::new(1), pack) };
             assert_eq!(sent.expect("sent"), Packed::Sent);
         }
 
@@ -367,7 +367,7 @@ mod tests {
         let layout = Elements { origin: data.as_mut_ptr().cast(), plan: &plan, count: bytes };
         // SAFETY: the data are readable and do not change until the engines are dropped, which have moved them then.
         let sent =
-            unsafe { scene.engines[0].send(&layout, label, Slot::new(1), SendMode::Standard) };
+            unsafe { scene.engines[0].send(&layout, label, Process::new(1), SendMode::Standard) };
         sent.expect("a send");
         scene.await_served(3);
         assert!(scene.memory[1..=4096].iter().all(|word| *word == 3));

@@ -24,10 +24,11 @@ use super::words::{SharedWord, Word, Words, classes, said};
 use crate::commit::bytes;
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::requests::Owner;
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, Sender};
 use crate::message::payload::{Posting, SendMode};
 use crate::message::typecheck::UNKNOWN;
 use crate::message::{Operation, Status, Tag};
+use crate::process::Process;
 use crate::transport::types::reach;
 use crate::{Datatype, ErrorClass, Plan, Result};
 use std::collections::VecDeque;
@@ -123,7 +124,7 @@ impl Host {
         // There is such a word: `from` is a rank of the window.
         if let Ok(word) = self.words.get(from, Word::Said(self.rank, said::SERVED)) {
             word.set(served);
-            engine.ring(Slot::new(self.slots[from]));
+            engine.ring(Process::new(self.slots[from]));
         }
     }
 
@@ -175,7 +176,7 @@ impl Host {
         // The answer comes before its tag.
         if let Ok(word) = word(said::ANSWERED) {
             word.set(u64::from(tag as u32) | class << 32);
-            engine.ring(Slot::new(self.slots[from]));
+            engine.ring(Process::new(self.slots[from]));
         }
     }
 
@@ -504,7 +505,7 @@ impl Hosted {
         let layout = Elements { origin: data.as_mut_ptr(), plan, count: data.len() as u64 };
         let label = Label { context: self.context, tag, bytes: layout.count, types: UNKNOWN };
         let mode = SendMode::Buffered(None);
-        let to = Slot::new(self.host.slots[from]);
+        let to = Process::new(self.host.slots[from]);
         // SAFETY: the data is readable during the call, and the engine copies what it cannot send at once. `to` is a
         // slot of the job, and the tag is not negative (`Request::decode`).
         unsafe { engine.send(&layout, label, to, mode) }
@@ -549,7 +550,7 @@ impl Hosted {
         let Ok(plan) = bytes() else { return };
         let origin = std::ptr::NonNull::<u8>::dangling().as_ptr();
         let layout = Elements { origin, plan, count: 0 };
-        let sender = Sender::Slot(Slot::new(self.host.slots[from]));
+        let sender = Sender::Process(Process::new(self.host.slots[from]));
         let Ok(posting) = Posting::new(layout, self.context, sender, Tag::Is(tag)) else { return };
         // SAFETY: the layout has no bytes.
         let started = unsafe { engine.receive(&posting) };
@@ -646,9 +647,9 @@ impl Hosted {
         let layout = elements.view();
         let ((first, end), at) = (reach(layout.plan, layout.count), layout.origin as i128);
         let addresses = at + first..at + end;
-        let (context, tag, slot) = (*context, request.tag, Slot::new(host.slots[from]));
+        let (context, tag, slot) = (*context, request.tag, Process::new(host.slots[from]));
         let started = if is_put {
-            let posting = Posting::new(layout, context, Sender::Slot(slot), Tag::Is(tag));
+            let posting = Posting::new(layout, context, Sender::Process(slot), Tag::Is(tag));
             let posting = posting.map_err(|error| error.class())?;
             // SAFETY: the elements lie in the window's memory, which the program keeps valid until it frees the window
             // or detaches the memory; both end the receive first. The program does not access the elements during the

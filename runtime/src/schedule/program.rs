@@ -16,8 +16,8 @@
 //! [`Schedule::clear`].)
 
 use crate::endpoint::sources::Combine;
-use crate::message::label::Slot;
 use crate::message::typecheck::{OF_LAYOUT, UNKNOWN, of_message};
+use crate::process::Process;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::fmt;
 use std::marker::PhantomData;
@@ -29,7 +29,7 @@ use typepack_engine::reserve::{Grow, insist};
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     /// The peer's slot in the job.
-    pub slot: Slot,
+    pub process: Process,
     /// The peer's rank in the communicator.
     pub rank: usize,
 }
@@ -76,7 +76,7 @@ pub(super) struct Operand {
 pub(super) enum Action {
     Send {
         part: Operand,
-        to: Slot,
+        to: Process,
         types: u32,
     },
     Receive {
@@ -307,11 +307,11 @@ impl Schedule {
     /// Returns whether another rank may be waiting for this schedule: for a message that it has not sent yet, or until
     /// it takes a message. Only a void schedule counts its receives, because a caller waits for the others. A rank that
     /// has left the job sends nothing more and waits for nothing; `has_left` tells which ranks have left.
-    pub fn is_needed(&self, has_left: impl Fn(Slot) -> bool) -> bool {
+    pub fn is_needed(&self, has_left: impl Fn(Process) -> bool) -> bool {
         self.steps.iter().zip(0..).filter(|(step, _)| !step.over).any(|(step, number)| {
             match step.action {
                 Action::Send { to, .. } => !has_left(to),
-                Action::Receive { from, .. } => self.is_void(number) && !has_left(from.slot),
+                Action::Receive { from, .. } => self.is_void(number) && !has_left(from.process),
                 _ => false,
             }
         })
@@ -369,7 +369,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     #[inline]
     pub fn send(&mut self, part: &Elements<&'a Plan>, to: Peer) -> Result<StepId> {
         let part = self.operand(part)?;
-        Ok(self.push(Action::Send { part, to: to.slot, types: OF_LAYOUT }))
+        Ok(self.push(Action::Send { part, to: to.process, types: OF_LAYOUT }))
     }
 
     /// Adds a step that sends `part`. An earlier step must pack `origin` into `part`. If `checked` is true,
@@ -387,7 +387,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     ) -> Result<StepId> {
         let types = if checked { of_message(origin.plan, origin.count) } else { UNKNOWN };
         let part = self.operand(part)?;
-        Ok(self.push(Action::Send { part, to: to.slot, types }))
+        Ok(self.push(Action::Send { part, to: to.process, types }))
     }
 
     /// Adds a step that receives a part. The message must have exactly the part's number of bytes.

@@ -17,10 +17,11 @@ use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Awaited;
 use crate::endpoint::requests::{Owner, Request};
 use crate::endpoint::sources::{Combine, Errand, Panic, Source as ProgressSource};
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, Sender};
 use crate::message::payload::{Posting, SendMode, Sink, Supply, copy_layout};
 use crate::message::typecheck::{self, VOID};
 use crate::message::{Operation, Status, Tag};
+use crate::process::Process;
 use crate::settings::Settings;
 use crate::shm::waiting::Kind;
 use crate::{Error, ErrorKind, Plan, Result};
@@ -482,7 +483,7 @@ impl Entry {
             Action::Receive { .. } if schedule.cut_off => Issued::Over(Ok(())),
             Action::Receive { part, from } => {
                 let Place { context, tag } = self.place;
-                let (source, tag) = (Sender::Slot(from.slot), Tag::Is(tag));
+                let (source, tag) = (Sender::Process(from.process), Tag::Is(tag));
                 let nothing = || -> Result<Elements<&'static Plan>> {
                     Ok(Elements { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 })
                 };
@@ -572,7 +573,7 @@ impl Entry {
     /// send fails too, other ranks may wait for this rank forever, and so may never send what this rank
     /// waits for. In that case the schedule is cut off: it waits for no more messages.
     #[cold]
-    fn send_void(&mut self, engine: &mut MessageEngine, to: Slot) -> Issued {
+    fn send_void(&mut self, engine: &mut MessageEngine, to: Process) -> Issued {
         let Place { context, tag } = self.place;
         let plan = match bytes() {
             Ok(plan) => plan,

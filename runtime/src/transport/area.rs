@@ -6,7 +6,7 @@
 //! to allocate memory.
 
 use crate::shm::bulk::ChunkMemory;
-use crate::shm::pair;
+use crate::shm::pair::{self, Geometry};
 use crate::shm::ring::RingMemory;
 use crate::shm::segment::atomic_u64;
 use crate::shm::withdrawal::ReadingMemory;
@@ -22,8 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     base: NonNull<u8>,
-    /// Number of chunks of the sender's pool.
-    chunks: u64,
+    geometry: Geometry,
 }
 
 /// The number of a pair's small chunk. The chunks of the sender's pool have smaller numbers
@@ -35,15 +34,20 @@ pub const SMALL: u64 = pair::POOL_CHUNKS as u64;
 unsafe impl Send for Area {}
 
 impl Area {
-    /// Wraps the area whose first byte is at `base`.
+    /// Wraps the area of a pair whose first byte is at `base`.
     ///
     /// # Safety
     ///
-    /// - [`pair::bytes`] bytes from `base` on are a mapped area of the segment.
+    /// - [`Geometry::bytes`] bytes from `base` on are a mapped area of the segment.
     /// - The area stays mapped for as long as the returned value is used.
-    /// - The pools of the job have at least `chunks` chunks.
-    pub(super) unsafe fn new(base: NonNull<u8>, chunks: usize) -> Self {
-        Self { base, chunks: chunks as u64 }
+    pub(super) unsafe fn new(base: NonNull<u8>, geometry: Geometry) -> Self {
+        Self { base, geometry }
+    }
+
+    /// Returns the sizes of the parts of the pair.
+    #[inline]
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
     }
 
     #[inline]
@@ -145,11 +149,10 @@ impl Area {
         let _ = address;
     }
 
-    /// Returns the address of the small chunk, which has `SMALL_CHUNK_BYTES` bytes, in a job whose pairs have
-    /// `window` stamps.
+    /// Returns the address of the small chunk, which has `SMALL_CHUNK_BYTES` bytes.
     #[inline]
-    pub fn small_chunk(&self, window: usize) -> *mut u8 {
-        self.base.as_ptr().wrapping_add(pair::small_chunk(window))
+    pub fn small_chunk(&self) -> *mut u8 {
+        self.base.as_ptr().wrapping_add(self.geometry.small_chunk())
     }
 }
 
@@ -190,9 +193,13 @@ impl ReadingMemory for Area {
 impl ChunkMemory for Area {
     type Word = AtomicU64;
     #[inline]
+    fn window(&self) -> u64 {
+        self.geometry.window() as u64
+    }
+    #[inline]
     fn size(&self, place: u64) -> u64 {
         let small = pair::SMALL_CHUNK_BYTES as u64;
-        if place < self.chunks {
+        if place < self.geometry.pool() as u64 {
             pair::CHUNK_BYTES as u64
         } else if place == SMALL {
             small

@@ -43,12 +43,20 @@ fn of_contact(rank: usize, error: typepack_job::Error) -> Error {
     }
 }
 
+/// Builds the error for another rank in a job of one rank. No caller asks for one.
+#[cold]
+fn none() -> Error {
+    Error::new(ErrorKind::Internal, "transport", "a job of one rank has no other rank")
+}
+
 /// This rank's connection to the other ranks of the job.
 #[derive(Clone, Debug)]
 pub struct Fabric {
     segment: Option<Arc<Segment>>,
+    /// The slot of this process.
     rank: usize,
-    size: usize,
+    /// The slots of the ranks of the world of this process.
+    world: Range<usize>,
     /// The table of heaps; `None` in a job of one rank.
     heaps: Option<Arc<Heaps>>,
     /// The areas through which this rank communicates with other ranks; `None` in a job of one rank.
@@ -60,32 +68,37 @@ pub struct Fabric {
 impl Fabric {
     /// Returns the fabric of a job of one rank, without shared memory.
     pub fn alone() -> Self {
-        Self { segment: None, rank: 0, size: 1, heaps: None, contacts: None, pool: None }
+        Self { segment: None, rank: 0, world: 0..1, heaps: None, contacts: None, pool: None }
     }
 
-    /// Joins the job whose shared memory is `segment`. This process becomes rank `rank`, and the function
-    /// allocates the memory of this rank's mailbox.
+    /// Joins the job whose shared memory is `segment`. This process gets the slot `rank`, and the function
+    /// allocates the memory of this rank's mailbox. Its world are the ranks that the launcher has started with it.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another
     /// reason.
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
-        let size = segment.ranks();
+        let world = segment.world_of(rank).unwrap_or(0..segment.ranks());
         let heaps = Some(Arc::new(Heaps::new(segment.clone(), rank)));
         let contacts = Arc::new(Contacts::new(segment.clone(), rank)?);
-        let pool = Some(Arc::new(Pool::new(contacts.clone(), rank, size)));
+        let pool = Some(Arc::new(Pool::new(contacts.clone(), rank, segment.processes())));
         let contacts = Some(contacts);
-        Ok(Self { segment: Some(segment), rank, size, heaps, contacts, pool })
+        Ok(Self { segment: Some(segment), rank, world, heaps, contacts, pool })
     }
 
-    /// Returns this rank.
+    /// Returns the slot of this rank.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Returns the number of ranks.
-    pub fn size(&self) -> usize {
-        self.size
+    /// Returns the slots of the ranks of this rank's world, in the order of the ranks.
+    pub fn world(&self) -> Range<usize> {
+        self.world.clone()
+    }
+
+    /// Returns the number of slots that processes of the job have taken so far.
+    pub fn processes(&self) -> usize {
+        self.segment.as_ref().map_or(1, |segment| segment.processes())
     }
 
     /// Returns this rank's part of the shared heap. Returns `None` in a job without a shared heap.
@@ -208,27 +221,27 @@ impl Fabric {
     /// Returns `ErrorKind::Internal` in a job of one rank, which has no areas. No caller asks for areas in
     /// such a job.
     pub fn contacts(&self) -> Result<&Contacts> {
-        self.contacts.as_deref().ok_or_else(|| {
-            Error::new(ErrorKind::Internal, "transport", "a job of one rank has no other rank")
-        })
+        self.contacts.as_deref().ok_or_else(none)
     }
 
     /// Returns the area in which this rank writes to `to`. The first call for `to` also makes the first
-    /// contact: it writes the number of the area into the mailbox of `to`.
+    /// contact: it chooses the geometry of the pair, and writes the number of the area into the mailbox of `to`.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another
     /// reason.
     pub fn contact(&self, to: usize) -> Result<Area> {
-        let base = self.contacts()?.connect(to, pair::SLOTS_AT).map_err(|e| of_contact(to, e))?;
-        let (at, bytes) = pair::LEVELS[self.first_level()].pages();
+        let (Some(segment), Some(pool)) = (&self.segment, &self.pool) else { return Err(none()) };
+        let wanted = pool.geometry(segment.processes());
+        let found = self.contacts()?.connect(to, wanted).map_err(|e| of_contact(to, e))?;
+        let (base, geometry) = found;
+        let (at, bytes) = pair::LEVELS[geometry.first_level()].pages();
         if bytes > 0 {
             self.contacts()?.reserve(to, at, bytes, Need::Must)?;
         }
-        // SAFETY: `connect` returns the base of a mapped area, and `self.contacts` keeps the area mapped.
-        // The link that stores the returned value lives in the message engine, which owns `self`. All pools of
-        // the job have `pair::pool` chunks.
-        Ok(unsafe { Area::new(base, pair::pool(self.size)) })
+        // SAFETY: `connect` returns the base of a mapped area of this geometry, and `self.contacts` keeps the area
+        // mapped. The link that stores the returned value lives in the message engine, which owns `self`.
+        Ok(unsafe { Area::new(base, geometry) })
     }
 
     /// Allocates the memory of a ring in which this rank will write to `to`. Returns false if memory is short.
@@ -239,28 +252,19 @@ impl Fabric {
             .is_some_and(|contacts| contacts.reserve(to, at, bytes, Need::Wish).is_ok())
     }
 
-    /// Returns the level (index in `pair::LEVELS`) of the ring with which every pair of this job begins.
-    pub fn first_level(&self) -> usize {
-        pair::first_level(self.size)
-    }
-
-    /// Returns the maximum number of chunks that a pair of this job has in flight.
-    pub fn window(&self) -> usize {
-        pair::window(self.size)
-    }
-
     /// Returns the chunks that this rank lends to its pairs, or `None` in a job of one rank.
     pub fn pool(&self) -> Option<&Arc<Pool>> {
         self.pool.as_ref()
     }
 
-    /// Allocates the memory of the chunk stamps and of the small chunk in the direction to `to`.
+    /// Allocates the memory of the chunk stamps and of the small chunk in the direction to `to`, whose area is `area`.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another
     /// reason.
-    pub fn reserve_stamps(&self, to: usize) -> Result<()> {
-        let bytes = pair::small_chunk(self.window()) + pair::SMALL_CHUNK_BYTES - pair::STAMPS_AT;
+    pub fn reserve_stamps(&self, to: usize, area: &Area) -> Result<()> {
+        let end = area.geometry().small_chunk() + pair::SMALL_CHUNK_BYTES;
+        let bytes = end - pair::STAMPS_AT;
         Ok(self.contacts()?.reserve(to, pair::STAMPS_AT, bytes, Need::Must)?)
     }
 
@@ -282,14 +286,14 @@ impl Fabric {
     /// rank yet.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Other` if `from` has named an area that does not exist or the system refuses to map the
-    /// area, and `ErrorKind::NoMemory` if the address space is too small.
+    /// Returns `ErrorKind::Other` if `from` has named an area that does not exist or has no valid geometry, or the system
+    /// refuses to map the area, and `ErrorKind::NoMemory` if the address space is too small.
     pub fn written_by(&self, from: usize) -> Result<Option<Area>> {
         let found = self.contacts()?.written_by(from).map_err(|e| of_contact(from, e))?;
-        // SAFETY: `written_by` checks the number that `from` wrote, and returns the base of a mapped area.
+        // SAFETY: `written_by` checks what `from` wrote, and returns the base of a mapped area of this geometry.
         // `self.contacts` keeps the area mapped, and the link that stores the returned value lives beside
-        // `self` in the engine. All pools of the job have `pair::pool` chunks.
-        Ok(found.map(|base| unsafe { Area::new(base, pair::pool(self.size)) }))
+        // `self` in the engine.
+        Ok(found.map(|(base, geometry)| unsafe { Area::new(base, geometry) }))
     }
 
     /// Wakes `rank` if it sleeps. The caller must do this after it has published anything for which `rank`
@@ -358,20 +362,20 @@ impl Fabric {
         self.ring(self.rank);
     }
 
-    /// Returns an error if a rank of the job has died, and otherwise `None`. The launcher then ends the job. Unless
-    /// this program handles SIGTERM itself, the function does not return in this case.
+    /// Returns an error if a rank that shares a communicator with this rank has died, and otherwise `None`. The launcher
+    /// then ends this rank. Unless this program handles SIGTERM itself, the function does not return in this case.
     #[cold]
     pub fn failure(&self) -> Option<Error> {
         let segment = self.segment.as_ref()?;
-        if segment.fail_epoch() == 0 {
+        if segment.failures(self.rank) == 0 {
             return None;
         }
-        if segment.job_ends() {
+        if segment.is_ended(self.rank) {
             await_end();
         }
-        let detail = match segment.failure() {
+        let detail = match segment.first_failure(self.rank) {
             Some(failure) => failure.to_string(),
-            None => "a rank of the job has died".to_owned(),
+            None => "another rank has died".to_owned(),
         };
         Some(Error::new(ErrorKind::ProcAborted, "job", detail))
     }

@@ -16,10 +16,11 @@
 //! ```
 
 use crate::message::envelope::{Offer, Space};
+use crate::message::label::Sender;
 use crate::message::label::{Label, Status};
-use crate::message::label::{Sender, Slot};
 use crate::message::payload::{Sink, Supply};
 use crate::message::typecheck;
+use crate::process::Process;
 use crate::{Error, ErrorKind, Result};
 use typepack_engine::contiguous::Method;
 
@@ -55,7 +56,7 @@ pub enum SendStage {
 #[derive(Debug)]
 pub struct Send {
     /// The destination rank.
-    pub dest: Slot,
+    pub dest: Process,
     /// Context, tag, length and types of the message, as the receiver sees them.
     pub label: Label,
     /// The data.

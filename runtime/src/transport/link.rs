@@ -88,7 +88,7 @@ pub struct Tx {
 }
 
 impl Tx {
-    fn new(area: Area, rank: usize, level: usize) -> Self {
+    fn new(area: Area, rank: usize) -> Self {
         Self {
             area,
             defined: Defined::default(),
@@ -96,7 +96,7 @@ impl Tx {
             recalls: Recalls::default(),
             short: None,
             rank,
-            ring: Producer::new::<Area>(level),
+            ring: Producer::new::<Area>(area.geometry().first_level()),
             refused: false,
             queue: VecDeque::new(),
             withdrawals: 0,
@@ -325,10 +325,10 @@ pub struct Rx {
 }
 
 impl Rx {
-    /// Creates the receiving half of a link. The other rank writes to `area`, and begins with the ring of level
-    /// `level`.
-    pub fn new(area: Area, level: usize) -> Self {
-        let (ring, known) = (Consumer::new::<Area>(level), Known::default());
+    /// Creates the receiving half of a link. The other rank writes to `area`.
+    pub fn new(area: Area) -> Self {
+        let ring = Consumer::new::<Area>(area.geometry().first_level());
+        let known = Known::default();
         Self { area, ring, known, offers: Offers::default(), arriving: None, row: 0 }
     }
 
@@ -382,7 +382,7 @@ impl Link {
         let rank = self.rank;
         match &mut self.tx {
             Some(tx) => Ok(tx),
-            none => Ok(none.insert(Tx::new(fabric.contact(rank)?, rank, fabric.first_level()))),
+            none => Ok(none.insert(Tx::new(fabric.contact(rank)?, rank))),
         }
     }
 

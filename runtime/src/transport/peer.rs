@@ -25,8 +25,9 @@ use super::stage::Stage;
 use super::tuning::{self, Situation, Way};
 use super::types::Located;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
-use crate::message::label::{Label, Sender, Shape, Slot};
+use crate::message::label::{Label, Sender, Shape};
 use crate::message::payload::{SHORT, Sink, Supply, buffer};
+use crate::process::Process;
 use crate::shm::recall;
 use crate::shm::ring::Violation;
 use crate::shm::topology::Distance;
@@ -61,8 +62,8 @@ impl Peer {
     }
 
     /// Begins to read the envelopes of the other rank. That rank writes to this rank in `area`.
-    pub fn admit(&mut self, fabric: &Fabric, area: Area) {
-        self.link.rx = Some(Rx::new(area, fabric.first_level()));
+    pub fn admit(&mut self, area: Area) {
+        self.link.rx = Some(Rx::new(area));
     }
 
     /// Returns whether anything waits for room in the ring, or is under way in either direction.
@@ -343,7 +344,7 @@ impl Peer {
         self.link.contact(work.fabric)?;
         let receive = work.requests.receive(matched.receive);
         let Some(receive) = receive else { return Err(lost("a receive", matched.receive)) };
-        receive.source = Sender::Slot(Slot::new(self.link.rank));
+        receive.source = Sender::Process(Process::new(self.link.rank));
         let (tag, total) = (matched.label.tag, matched.label.bytes);
         receive.stream = Some(Stream { tag, total, done: 0 });
         let Some((situation, useful)) = self.situation(work, &matched) else {

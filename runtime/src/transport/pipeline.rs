@@ -84,8 +84,6 @@ unsafe impl Send for Chunks {}
 #[derive(Debug)]
 pub struct Pipeline {
     filler: Filler,
-    /// Number of stamps of each pair.
-    window: usize,
     /// True if the stamps and the small chunk have memory.
     reserved: bool,
     /// The chunks of this rank.
@@ -120,13 +118,12 @@ impl Pipeline {
     /// Creates a pipeline that carries no messages yet.
     pub fn new(fabric: &Fabric) -> Self {
         Self {
-            filler: Filler::new(fabric.window()),
-            window: fabric.window(),
+            filler: Filler::default(),
             reserved: false,
             pool: fabric.pool().cloned(),
             theirs: None,
             cleared: cleared::Queue::default(),
-            drainer: Drainer::new(fabric.window()),
+            drainer: Drainer::default(),
             incoming: VecDeque::new(),
             answered: 0,
             ahead: None,
@@ -253,14 +250,14 @@ impl Pipeline {
         let next = self.filler.next(&tx.area).map_err(|v| broken(rank, v))?;
         let Some(number) = next else { return Ok(None) };
         if !self.reserved {
-            work.fabric.reserve_stamps(rank)?;
+            work.fabric.reserve_stamps(rank, &tx.area)?;
             self.reserved = true;
         }
         let chunk = self.pool.as_ref().and_then(|pool| pool.borrow(rank, tx.area, number));
         let (place, to, size) = match chunk {
             Some((place, to)) => (place, to, CHUNK_BYTES),
             None if small && self.filler.is_idle(&tx.area) => {
-                (SMALL, tx.area.small_chunk(self.window), SMALL_CHUNK_BYTES)
+                (SMALL, tx.area.small_chunk(), SMALL_CHUNK_BYTES)
             }
             // Try again when the receiver has freed a chunk of this pair. The receiver then wakes this rank.
             None => return Ok(None),
@@ -330,11 +327,13 @@ impl Pipeline {
     /// Returns the address of the chunk of rank `from` at `place`, which the drainer has checked.
     fn arrived(&mut self, area: &Area, from: usize, place: u64) -> Result<*mut u8> {
         if place == SMALL {
-            return Ok(area.small_chunk(self.window));
+            return Ok(area.small_chunk());
         }
         let base = match (self.theirs, &self.pool) {
             (Some(Chunks(base)), _) => base,
-            (None, Some(pool)) => self.theirs.insert(Chunks(pool.of(from)?)).0,
+            (None, Some(pool)) => {
+                self.theirs.insert(Chunks(pool.of(from, area.geometry().pool())?)).0
+            }
             (None, None) => return Err(lost_at("the chunks of", from)),
         };
         Ok(Pool::chunk(base, place as usize))

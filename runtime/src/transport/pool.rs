@@ -18,7 +18,7 @@ use super::area::Area;
 use crate::Result;
 use crate::shm::bulk::ChunkMemory;
 use crate::shm::contacts::Contacts;
-use crate::shm::pair::{self, CHUNK_BYTES};
+use crate::shm::pair::{self, CHUNK_BYTES, Geometry};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -35,6 +35,8 @@ const AHEAD: usize = AT_ONCE / 2;
 pub struct Pool {
     contacts: Arc<Contacts>,
     rank: usize,
+    /// Maximum number of chunks.
+    chunks: usize,
     /// While the pool has fewer chunks than this, it grows even if some of its chunks are free: the lines of a chunk
     /// that was used long ago have left the receiver's cache, so this rank need not fetch them back from there.
     rotation: usize,
@@ -60,7 +62,7 @@ struct State {
     freed: Vec<u64>,
     /// The chunk that is lent next, if it is free.
     next: usize,
-    /// Maximum number of chunks.
+    /// Maximum number of chunks; less than `Pool::chunks` if memory is short.
     most: usize,
     /// Number of chunks that hold pieces packed ahead (see [`AHEAD`]).
     ahead: usize,
@@ -85,11 +87,17 @@ impl State {
 }
 
 impl Pool {
-    /// Creates the pool of rank `rank` in a job of `ranks` ranks.
-    pub fn new(contacts: Arc<Contacts>, rank: usize, ranks: usize) -> Self {
-        let (loans, freed, next) = (Vec::new(), vec![0; ranks], 0);
-        let state = Mutex::new(State { loans, freed, next, most: pair::pool(ranks), ahead: 0 });
-        Self { contacts, rank, rotation: pair::rotation(ranks), base: OnceLock::new(), state }
+    /// Creates the pool of the process `rank`, which joins a job of `processes` processes.
+    pub fn new(contacts: Arc<Contacts>, rank: usize, processes: usize) -> Self {
+        let (chunks, rotation) = (pair::pool(processes), pair::rotation(processes));
+        let (loans, freed, next) = (Vec::new(), vec![0; processes], 0);
+        let state = Mutex::new(State { loans, freed, next, most: chunks, ahead: 0 });
+        Self { contacts, rank, chunks, rotation, base: OnceLock::new(), state }
+    }
+
+    /// Returns the geometry of a pair in which this rank first writes while the job has `processes` processes.
+    pub fn geometry(&self, processes: usize) -> Geometry {
+        Geometry::of(processes).with_pool(self.chunks)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -98,13 +106,13 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the address of the first chunk of rank `rank`.
+    /// Returns the address of the first chunk of rank `rank`, whose pool has `chunks` chunks.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if address space ran out, and `ErrorKind::Other` if the system refuses for another
     /// reason.
-    pub fn of(&self, rank: usize) -> Result<NonNull<u8>> {
-        Ok(self.contacts.pool(rank)?)
+    pub fn of(&self, rank: usize, chunks: usize) -> Result<NonNull<u8>> {
+        Ok(self.contacts.pool(rank, chunks)?)
     }
 
     /// Lends a chunk for chunk number `number` of the pair from this rank to `to`, whose area is `area`. Returns the
@@ -115,7 +123,7 @@ impl Pool {
             Some(base) => *base,
             None => {
                 // Without address space for the pool, all messages pass through the small chunks.
-                let base = self.of(self.rank).ok()?;
+                let base = self.of(self.rank, self.chunks).ok()?;
                 *self.base.get_or_init(|| Base(base))
             }
         };

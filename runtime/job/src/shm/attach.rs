@@ -10,6 +10,7 @@
 //! process that has attached is killed when the launcher dies.
 
 use std::env;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -21,11 +22,11 @@ use crate::error::{Error, ErrorKind};
 use crate::sys::{channel, memory, process};
 
 /// Environment variable: numbers of the two inherited descriptors, first that of the segment and then that
-/// of the control socket, with a comma between them.
+/// of the control socket, and then the number of this process's slot, with commas between them.
 pub const JOB_FD: &str = "TYPEPACK_JOB_FD";
-/// Environment variable: number of this rank.
+/// Environment variable: number of this rank in its world, the ranks that the launcher has started together.
 pub const RANK: &str = "TYPEPACK_RANK";
-/// Environment variable: number of ranks of the job.
+/// Environment variable: number of ranks of this rank's world.
 pub const SIZE: &str = "TYPEPACK_SIZE";
 /// Environment variable: number of this rank among the ranks on this machine.
 pub const LOCAL_RANK: &str = "TYPEPACK_LOCAL_RANK";
@@ -50,13 +51,15 @@ pub const INITIAL_ERRHANDLER: &str = "TYPEPACK_INITIAL_ERRHANDLER";
 /// While a rank waits for the launcher, it checks at this interval whether the launcher is alive.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Membership in a job: this process is rank `rank` until it ends.
+/// Membership in a job: this process has the slot `slot` until it ends.
 #[derive(Debug)]
 pub struct Attached {
     /// The job's shared memory.
     pub segment: Arc<Segment>,
-    /// Number of this rank.
-    pub rank: usize,
+    /// The slot of this process.
+    pub slot: usize,
+    /// The slots of the ranks of this process's world, in the order of the ranks.
+    pub world: Range<usize>,
     /// The rank's end of the control socket. It stays open as long as this process lives. When the launcher
     /// dies, the other end closes, and the kernel then kills this process.
     control: OwnedFd,
@@ -90,7 +93,7 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     let mut taken = TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
 
     // 1. Read the environment.
-    let Some((segment_fd, control_fd)) = descriptors()? else { return Ok(None) };
+    let Some((segment_fd, control_fd, slot)) = place()? else { return Ok(None) };
     if *taken {
         return Err(not_a_rank("this process has joined the job already".into()));
     }
@@ -114,13 +117,16 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     let segment = Arc::new(Segment::open(adopt(segment_fd)?)?);
 
     // 3. Check that the rank and the number of ranks agree with the segment.
-    if size != segment.ranks() || rank >= size {
+    let world = (slot < segment.layout().room().slots).then(|| segment.world_of(slot)).flatten();
+    let world = world.ok_or_else(|| not_a_rank(format!("the job has no rank in slot {slot}")))?;
+    if size != world.len() || rank != slot - world.start {
         return Err(not_a_rank(format!(
-            "{RANK}={rank} and {SIZE}={size} do not match the job, which has {} ranks",
-            segment.ranks()
+            "{RANK}={rank} and {SIZE}={size} do not match slot {slot} of the job: rank {} of {}",
+            slot - world.start,
+            world.len()
         )));
     }
-    let attached = Attached { segment, rank, control };
+    let attached = Attached { segment, slot, world, control };
     attached.die_with_the_launcher()?;
     attached.register()?;
     Ok(Some(attached))
@@ -133,7 +139,7 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
 /// Returns [`ErrorKind::NotARank`] if the environment names no job, or a job that this process cannot join, and
 /// [`ErrorKind::System`] if the system refuses a call.
 pub fn is_offered() -> Result<bool, Error> {
-    let Some((segment_fd, control_fd)) = descriptors()? else { return Ok(false) };
+    let Some((segment_fd, control_fd, _)) = place()? else { return Ok(false) };
     if recognise(segment_fd, control_fd)? { Ok(true) } else { Err(closed(segment_fd, control_fd)) }
 }
 
@@ -148,7 +154,7 @@ impl Attached {
     /// program does.
     fn die_with_the_launcher(&self) -> Result<(), Error> {
         let failed = |e| Error::system("cannot make this process end when mpiexec ends", e);
-        let group = self.segment.slot(self.rank).group.load(Ordering::Acquire);
+        let group = self.segment.slot(self.slot).group.load(Ordering::Acquire);
         if u32::try_from(process::own_group()) != Ok(group) {
             channel::arm(self.control.as_fd(), process::own_id()).map_err(failed)?;
         }
@@ -160,7 +166,7 @@ impl Attached {
     /// Steps 5 and 6 of the list in `README.md`: registers this process as the rank, and then waits until the
     /// launcher watches this process.
     fn register(&self) -> Result<(), Error> {
-        let slot = self.segment.slot(self.rank);
+        let slot = self.segment.slot(self.slot);
         slot.state
             .compare_exchange(
                 State::Started as u32,
@@ -171,21 +177,21 @@ impl Attached {
             .map_err(|_| {
                 not_a_rank(format!(
                     "process {1} has already joined this job as rank {0}; each rank joins once",
-                    self.rank,
+                    self.slot - self.world.start,
                     slot.pid.load(Ordering::Relaxed)
                 ))
             })?;
         channel::register(self.control.as_fd()).map_err(|_| gone())?;
         loop {
-            let seen = self.segment.prepare_wait(self.rank);
+            let seen = self.segment.prepare_wait(self.slot);
             if slot.watched.load(Ordering::Acquire) != 0 {
-                self.segment.cancel_wait(self.rank);
+                self.segment.cancel_wait(self.slot);
                 return Ok(());
             }
             if self.launcher_is_gone() {
                 return Err(gone());
             }
-            self.segment.wait(self.rank, seen, Some(LOOK))?;
+            self.segment.wait(self.slot, seen, Some(LOOK))?;
         }
     }
 }
@@ -217,19 +223,20 @@ fn closed(segment: RawFd, control: RawFd) -> Error {
     ))
 }
 
-/// Returns the numbers of the two descriptors from [`JOB_FD`], or `None` if that variable is not set.
-fn descriptors() -> Result<Option<(RawFd, RawFd)>, Error> {
+/// Returns the numbers of the two descriptors and of the slot from [`JOB_FD`], or `None` if that variable is not set.
+fn place() -> Result<Option<(RawFd, RawFd, usize)>, Error> {
     let Some(value) = env::var_os(JOB_FD) else { return Ok(None) };
     let parse = |text: &str| text.parse::<RawFd>().ok().filter(|&fd| fd > 2);
-    let numbers = value
-        .to_str()
-        .and_then(|text| text.split_once(','))
-        .and_then(|(a, b)| Some((parse(a)?, parse(b)?)))
-        .filter(|(a, b)| a != b);
-    match numbers {
-        Some(pair) => Ok(Some(pair)),
+    let parts = |text: &str| {
+        let (segment, rest) = text.split_once(',')?;
+        let (control, slot) = rest.split_once(',')?;
+        Some((parse(segment)?, parse(control)?, slot.parse().ok()?))
+    };
+    match value.to_str().and_then(parts).filter(|(segment, control, _)| segment != control) {
+        Some(found) => Ok(Some(found)),
         None => Err(not_a_rank(format!(
-            "{JOB_FD}={value:?}: it must be two different numbers above 2 with a comma between them"
+            "{JOB_FD}={value:?}: it must be two different numbers above 2 and the number of a slot, with commas between \
+             them"
         ))),
     }
 }

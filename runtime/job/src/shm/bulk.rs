@@ -27,6 +27,9 @@ pub trait ChunkMemory {
     /// The type of a word.
     type Word: Word;
 
+    /// Returns the number of stamps of the pair: the maximum number of chunks in flight. It is a power of two, and
+    /// always the same for a pair.
+    fn window(&self) -> u64;
     /// Returns the size in bytes of the chunk at `place`, or 0 if there is no such place.
     fn size(&self, place: u64) -> u64;
     /// Returns stamp `index`. The index is below the window of the pair.
@@ -53,21 +56,13 @@ pub struct Full {
 }
 
 /// The sender's side of the chunks of one pair.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Filler {
     filled: u64,
     freed: u64,
-    window: u64,
 }
 
 impl Filler {
-    /// Creates the sender's side; it has filled no chunk yet. `window` is the number of stamps of the pair.
-    /// It is a power of two.
-    pub fn new(window: usize) -> Self {
-        debug_assert!(window.is_power_of_two());
-        Self { filled: 0, freed: 0, window: window as u64 }
-    }
-
     /// Returns how many chunks the sender has filled before the next one, or `None` if the receiver has
     /// not freed any of the last `window` chunks.
     ///
@@ -75,14 +70,14 @@ impl Filler {
     /// Returns a [`Violation`] if the receiver's count of freed chunks has decreased or exceeds the number of
     /// chunks that this sender has filled.
     pub fn next<M: ChunkMemory>(&mut self, memory: &M) -> Result<Option<u64>, Violation> {
-        if self.filled - self.freed == self.window {
+        if self.filled - self.freed == memory.window() {
             let freed = memory.freed().load_acquire();
             if freed < self.freed || freed > self.filled {
                 let allowed = self.freed..=self.filled;
                 return Err(Violation::outside("the count of freed chunks", freed, allowed));
             }
             self.freed = freed;
-            if self.filled - freed == self.window {
+            if self.filled - freed == memory.window() {
                 return Ok(None);
             }
         }
@@ -102,7 +97,7 @@ impl Filler {
     /// Publishes the chunk that [`Filler::next`] has allowed. The caller has written `chunk.len` bytes to the
     /// chunk at `chunk.place`.
     pub fn publish<M: ChunkMemory>(&mut self, memory: &M, chunk: Full) {
-        let index = (self.filled & (self.window - 1)) as usize;
+        let index = (self.filled & (memory.window() - 1)) as usize;
         self.filled += 1;
         memory.place(index).store_relaxed(chunk.place);
         memory.length(index).store_relaxed(chunk.len as u64);
@@ -112,27 +107,19 @@ impl Filler {
 }
 
 /// The receiver's side of the chunks of one pair.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Drainer {
     drained: u64,
-    window: u64,
 }
 
 impl Drainer {
-    /// Creates the receiver's side; it has drained no chunk yet. `window` is the number of stamps of the
-    /// pair. It is a power of two.
-    pub fn new(window: usize) -> Self {
-        debug_assert!(window.is_power_of_two());
-        Self { drained: 0, window: window as u64 }
-    }
-
     /// Returns the next chunk to drain, or `None` if the sender has not filled that chunk yet. The caller has to
     /// check the number of the message.
     ///
     /// # Errors
     /// Returns a [`Violation`] if no chunk has the place, or if the length is 0 or larger than the chunk.
     pub fn next<M: ChunkMemory>(&self, memory: &M) -> Result<Option<Full>, Violation> {
-        let index = (self.drained & (self.window - 1)) as usize;
+        let index = (self.drained & (memory.window() - 1)) as usize;
         if memory.stamp(index).load_acquire() != self.drained + 1 {
             return Ok(None);
         }
@@ -170,6 +157,9 @@ mod tests {
 
     impl ChunkMemory for Heap {
         type Word = AtomicU64;
+        fn window(&self) -> u64 {
+            2
+        }
         fn size(&self, place: u64) -> u64 {
             if place < 2 { 16 } else { 0 }
         }
@@ -204,7 +194,7 @@ mod tests {
                 Arc::new([UnsafeCell::new(0), UnsafeCell::new(0)]);
             let (shared, theirs) = (memory.clone(), cells.clone());
             let filler = loom::thread::spawn(move || {
-                let mut filler = Filler::new(2);
+                let mut filler = Filler::default();
                 for n in 0..3u64 {
                     let number = loop {
                         match filler.next(&*shared).unwrap() {
@@ -219,7 +209,7 @@ mod tests {
                     filler.publish(&*shared, Full { place, len: n as usize + 1, message: n + 5 });
                 }
             });
-            let mut drainer = Drainer::new(2);
+            let mut drainer = Drainer::default();
             for n in 0..3u64 {
                 let Full { place, len, message } = loop {
                     match drainer.next(&*memory).unwrap() {
@@ -243,17 +233,17 @@ mod tests {
                 let memory = heap();
                 memory.words[0][1].store_relaxed(len);
                 memory.words[0][0].store_release(1);
-                assert!(Drainer::new(2).next(&memory).is_err());
+                assert!(Drainer::default().next(&memory).is_err());
             }
             for place in [2, u64::MAX] {
                 let memory = heap();
                 memory.words[0][1].store_relaxed(1);
                 memory.words[0][2].store_relaxed(place);
                 memory.words[0][0].store_release(1);
-                assert!(Drainer::new(2).next(&memory).is_err());
+                assert!(Drainer::default().next(&memory).is_err());
             }
             let memory = heap();
-            let mut filler = Filler::new(2);
+            let mut filler = Filler::default();
             while filler.next(&memory).unwrap().is_some() {
                 filler.publish(&memory, Full { place: 0, len: 1, message: 0 });
             }

@@ -1,13 +1,17 @@
-//! Describes how a failed rank ended. This file converts an [`Ending`] to text, to an exit code, and to and
-//! from a word of the segment's header.
+//! Describes how a failed rank ended, and lets the launcher tell other ranks of it. This file converts an [`Ending`]
+//! to text, to an exit code, and to and from the word of a rank's slot.
 //!
-//! The launcher decides how the rank ended (`launcher/src/ending.rs`). `segment.rs` stores the ending in the
-//! header. Ranks read the ending when they find that the failure epoch, the number of failures so far, has
-//! increased.
+//! The launcher decides how the rank ended (`launcher/src/ending.rs`), and stores that in the slot of this rank. Then it
+//! adds 1 to the word `failures` of each rank that shares a communicator with the failed one, and wakes this rank. A
+//! rank reads its own word `failures` to find out whether anything that concerns it has failed.
 //!
-//! Invariant: a job records only its first failure; later failures do not replace it.
+//! Invariant: what the slot of a failed rank says never changes.
 
 use std::fmt;
+use std::sync::atomic::Ordering;
+
+use super::layout::State;
+use super::segment::Segment;
 
 /// The way in which a rank ended before the end of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +28,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Returns the word that encodes this ending in the header.
+    /// Returns the word that encodes this ending in a slot. It is not 0.
     pub fn to_word(self) -> u32 {
         match self {
             Self::Exited(code) => 0x100 | u32::from(code),
@@ -34,7 +38,7 @@ impl Ending {
         }
     }
 
-    /// Returns the ending that a word of the header encodes. A word that encodes no ending counts as
+    /// Returns the ending that a word of a slot encodes. A word that encodes no ending counts as
     /// [`Ending::LeftEarly`].
     pub fn from_word(word: u32) -> Self {
         let low = word.to_le_bytes()[0];
@@ -70,10 +74,12 @@ impl fmt::Display for Ending {
     }
 }
 
-/// The first failure of a job.
+/// The failure of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The rank that failed.
+    /// The slot of the process that failed.
+    pub slot: usize,
+    /// Its rank in its world.
     pub rank: usize,
     /// How the rank ended.
     pub ending: Ending,
@@ -85,9 +91,93 @@ impl fmt::Display for Failure {
     }
 }
 
+impl Segment {
+    /// Returns the number of failures of which the launcher has told `rank`, 0 while it has told none. Ranks read it on
+    /// slow paths and before they sleep.
+    pub fn failures(&self, rank: usize) -> u32 {
+        self.slot(rank).failures.load(Ordering::Acquire)
+    }
+
+    /// Returns how `rank` failed, or `None` if it has not failed.
+    pub fn ending(&self, rank: usize) -> Option<Ending> {
+        let word = self.slot(rank).ending.load(Ordering::Acquire);
+        (word != 0).then(|| Ending::from_word(word))
+    }
+
+    /// Returns the first failure of which the launcher has told `rank`, or `None` if it has told none or names no
+    /// process that has failed.
+    pub fn first_failure(&self, rank: usize) -> Option<Failure> {
+        if self.failures(rank) == 0 {
+            return None;
+        }
+        let first = self.slot(rank).first_failure.load(Ordering::Relaxed).checked_sub(1)? as usize;
+        let ending = (first < self.layout().room().slots).then(|| self.ending(first))??;
+        let world = self.world_of(first).map_or(0, |world| world.start);
+        Some(Failure { slot: first, rank: first - world, ending })
+    }
+
+    /// Returns whether `mpiexec` ends `rank` because a process that shares a communicator with it has died.
+    pub fn is_ended(&self, rank: usize) -> bool {
+        self.failures(rank) != 0 && self.launcher().is_some()
+    }
+
+    /// Records that a rank has failed and how. Its first ending stays. Tells no other rank. Only the launcher calls
+    /// this function.
+    pub fn record_failure(&self, failure: Failure) {
+        let slot = self.slot(failure.slot);
+        if slot.ending.load(Ordering::Relaxed) == 0 {
+            slot.ending.store(failure.ending.to_word(), Ordering::Release);
+        }
+        slot.state.store(State::Dead as u32, Ordering::Release);
+    }
+
+    /// Tells the ranks in the slots `told` that `failed` has failed, and wakes them. [`Segment::record_failure`] has
+    /// said how. Only the launcher calls this function.
+    pub fn tell_failure(&self, failed: usize, told: impl IntoIterator<Item = usize>) {
+        for rank in told {
+            let slot = self.slot(rank);
+            if slot.failures.load(Ordering::Relaxed) == 0 {
+                // The cast is exact, because the number of a slot is below 2^12.
+                slot.first_failure.store(failed as u32 + 1, Ordering::Relaxed);
+            }
+            slot.failures.fetch_add(1, Ordering::SeqCst);
+            self.call(rank);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::segment::JobFlags;
     use super::*;
+
+    #[test]
+    fn a_failure_is_known_to_those_who_were_told() {
+        let segment = Segment::create(4, &[], JobFlags::default(), 0).expect("segment");
+        let first = Failure { slot: 1, rank: 1, ending: Ending::Killed(9) };
+        let second = Failure { slot: 2, rank: 2, ending: Ending::Exited(3) };
+        segment.record_failure(first);
+        // How a rank ended is known before anybody is told, and does not change.
+        segment.record_failure(Failure { ending: Ending::LeftEarly, ..first });
+        assert_eq!((segment.ending(1), segment.state(1)), (Some(first.ending), State::Dead));
+        assert_eq!((segment.failures(0), segment.first_failure(0)), (0, None));
+        let before = segment.slot(0).doorbell.load(Ordering::Relaxed);
+        segment.tell_failure(1, [0, 2]);
+        segment.record_failure(second);
+        segment.tell_failure(2, [0, 3]);
+        assert_eq!(segment.slot(0).doorbell.load(Ordering::Relaxed), before + 2);
+        let known = |rank| (segment.failures(rank), segment.first_failure(rank));
+        assert_eq!(known(0), (2, Some(first)));
+        assert_eq!(known(2), (1, Some(first)));
+        assert_eq!(known(3), (1, Some(second)));
+        assert_eq!((known(1), segment.ending(3)), ((0, None), None));
+        assert!(!segment.is_ended(0), "nobody ends a job without a launcher");
+        // Words that no launcher would write.
+        for word in [0, 4, 5, u32::MAX] {
+            segment.slot(0).first_failure.store(word, Ordering::Relaxed);
+            assert_eq!(segment.first_failure(0), None, "{word}");
+        }
+    }
 
     #[test]
     fn words_keep_the_ending() {
@@ -102,7 +192,7 @@ mod tests {
 
     #[test]
     fn sentences_and_codes() {
-        let killed = Failure { rank: 1, ending: Ending::Killed(9) };
+        let killed = Failure { slot: 5, rank: 1, ending: Ending::Killed(9) };
         assert_eq!(killed.to_string(), "rank 1 killed by signal 9 (SIGKILL)");
         assert_eq!(killed.ending.exit_code(), 137);
         assert_eq!(Ending::Killed(40).to_string(), "killed by signal 40");

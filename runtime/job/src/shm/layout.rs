@@ -6,9 +6,9 @@
 //! hole is a part of the file that has no memory yet.
 //!
 //! ```text
-//!        0  Header            magic, hash, version | sizes, flags, launcher | failure | areas taken
+//!        0  Header            magic, hash, version | sizes, flags, launcher | areas taken
 //!     4096  CpuEntry[cpus]    32 B each, by the operating system's CPU number
-//!        .  RankSlot[slots]   384 B each: doorbell line, record line, what the rank waits for
+//!        .  RankSlot[slots]   384 B each: doorbell and failures, record, what the rank waits for
 //!        .  (to the next page)
 //! mailboxes mailbox 0  mailbox 1 ...  one per slot: numbers of the areas in which others write to the slot
 //!    areas  area 0  area 1 ...   of one size, page aligned, taken at first contact, all holes
@@ -33,7 +33,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
 /// not detect such a change by itself.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 12;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -76,7 +76,7 @@ pub struct Header {
     pub reserved: AtomicU32,
     /// Version of the launcher's package, in ASCII, padded with zeros; eight characters per word.
     pub version_text: [AtomicU64; VERSION_TEXT / 8],
-    /// Number of ranks.
+    /// Number of ranks with which the job began.
     pub ranks: AtomicU32,
     /// Number of rows of the CPU table.
     pub cpus: AtomicU32,
@@ -93,18 +93,12 @@ pub struct Header {
     pub slots: AtomicU32,
     /// 1 once a rank has asked to end the whole job (`MPI_Abort`).
     pub aborting: AtomicU32,
-    /// Fills the header up to byte 128, so that the words below, which change during the job, do not share a
+    /// Number of slots that processes have taken so far: the ranks, and the processes that have joined later. Written
+    /// by the launcher.
+    pub processes: AtomicU32,
+    /// Fills the header up to byte 128, so that the words below, which change often, do not share a
     /// cache line with the words above.
-    pub spare: [AtomicU64; 5],
-    /// Number of failures so far. The launcher adds 1 for every failure.
-    pub fail_epoch: AtomicU32,
-    /// Number of the first rank that failed, plus 1; 0 while no rank has failed.
-    pub failed_rank: AtomicU32,
-    /// How the rank `failed_rank` failed: `0x100 | code` if it exited, `0x200 | signal` if a signal killed
-    /// it, `0x300` if it ended without finalizing, `0x400` if it ended without joining the job.
-    pub failed_how: AtomicU32,
-    /// Fills the cache line.
-    pub spare2: [AtomicU32; 13],
+    pub spare: [AtomicU32; 9],
     /// Number of areas taken so far. A process adds one before it writes to another process for the first
     /// time.
     pub areas_taken: AtomicU64,
@@ -140,8 +134,17 @@ pub struct RankSlot {
     /// 1 if this rank executes a barrier in all other ranks before it sleeps, so that they need no fence before
     /// they read `sleeping`. Written by the rank.
     pub pays: AtomicU32,
+    /// Number of failures of which the launcher has told this rank: failures of processes that share a communicator
+    /// with it. Written by the launcher.
+    pub failures: AtomicU32,
+    /// Slot of the process that failed first among these, plus 1; 0 while `failures` is 0. Written by the launcher.
+    pub first_failure: AtomicU32,
+    /// How this rank failed: `0x100 | code` if it exited, `0x200 | signal` if a signal killed it, `0x300` if it
+    /// ended without finalizing, `0x400` if it ended without joining the job; 0 if it has not failed. Written by the
+    /// launcher.
+    pub ending: AtomicU32,
     /// Fills the cache line.
-    pub spare: [AtomicU32; 13],
+    pub spare: [AtomicU32; 10],
     /// Process id of the rank as the launcher sees it; 0 until the rank has registered. Written by the
     /// launcher.
     pub pid: AtomicU32,
@@ -172,8 +175,11 @@ pub struct RankSlot {
     pub part_cpu: AtomicU32,
     /// The [`Level`] of this part as a number; 0 if the rank is not bound. Written by the launcher.
     pub part_level: AtomicU32,
-    /// Fills the cache line.
-    pub spare2: [AtomicU32; 2],
+    /// Slot of the first rank of this rank's world: of the ranks that the launcher has started together. Written by the
+    /// launcher.
+    pub world: AtomicU32,
+    /// Number of ranks of this rank's world; 0 if the slot is free. Written by the launcher.
+    pub world_ranks: AtomicU32,
     /// What the rank waits for.
     pub waiting: Waiting,
 }
@@ -229,8 +235,7 @@ const _: () = {
     assert!(offset_of!(Header, ranks) == 48);
     assert!(offset_of!(Header, launcher) == 60);
     assert!(offset_of!(Header, heap) == 64);
-    assert!(offset_of!(Header, fail_epoch) == 128);
-    assert!(offset_of!(Header, areas_taken) == 192);
+    assert!(offset_of!(Header, areas_taken) == 128);
     assert!(size_of::<Header>() <= PAGE);
     assert!(size_of::<RankSlot>() == 384);
     assert!(offset_of!(RankSlot, waiting) == 128);
@@ -264,7 +269,8 @@ pub const HASH: u64 = {
         super::pair::CHUNKS as u64,
         super::pair::CHUNK_BYTES as u64,
         super::pair::STAMPS_AT as u64,
-        super::pair::small_chunk(super::pair::window(MAX_RANKS)) as u64,
+        super::pair::Geometry::of(MAX_RANKS).to_word(),
+        super::pair::GEOMETRY as u64,
         super::pair::READING as u64,
         super::pair::WITHDRAWN as u64,
         super::pair::HEAP_CLAIMS as u64,
@@ -288,7 +294,8 @@ pub const HASH: u64 = {
 };
 
 /// The offsets of the parts of a segment. They are computed from the numbers of slots, areas and CPUs and
-/// from the sizes of an area and of a heap. The number of ranks changes only the size of an area.
+/// from the sizes of an area and of a heap. An area has room for every pair, unless all slots belong to the ranks: then it
+/// has room for the pairs of a job of so many processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     ranks: usize,
@@ -330,7 +337,7 @@ impl Layout {
         let first = first.next_multiple_of(align_of::<RankSlot>());
         let mailboxes = (first + slots * size_of::<RankSlot>()).next_multiple_of(PAGE);
         let at = mailboxes + slots * mailbox_bytes(slots);
-        let pools = at.checked_add(areas.checked_mul(pair::bytes(ranks))?)?;
+        let pools = at.checked_add(areas.checked_mul(area_bytes(ranks, slots))?)?;
         let mapped = pools.checked_add(slots.checked_mul(pair::POOL_BYTES)?)?;
         let heaps = mapped.checked_next_multiple_of(HUGE_PAGE)?;
         let all = heap.checked_mul(slots)?;
@@ -461,7 +468,7 @@ impl Layout {
 
     /// Returns the size of an area in bytes.
     pub fn area_bytes(&self) -> usize {
-        pair::bytes(self.ranks)
+        area_bytes(self.ranks, self.room.slots)
     }
 
     /// Returns the offset of the pool of `slot`. The pool has [`pair::POOL_BYTES`] bytes.
@@ -474,11 +481,6 @@ impl Layout {
         self.pools + slot * pair::POOL_BYTES
     }
 
-    /// Returns the size in bytes of the part of a pool that a rank of this job uses.
-    pub fn pool_bytes(&self) -> usize {
-        pair::pool(self.ranks) * pair::CHUNK_BYTES
-    }
-
     fn check(&self, slot: usize) {
         assert!(slot < self.room.slots, "slot {slot} is not below {}", self.room.slots);
     }
@@ -486,6 +488,10 @@ impl Layout {
 
 const fn mailbox_bytes(slots: usize) -> usize {
     (slots * size_of::<AtomicU32>()).next_multiple_of(PAGE)
+}
+
+const fn area_bytes(ranks: usize, slots: usize) -> usize {
+    if slots > ranks { pair::LARGEST_PAIR_BYTES } else { pair::Geometry::of(ranks).bytes() }
 }
 
 #[cfg(test)]
@@ -524,7 +530,6 @@ mod tests {
                 assert_eq!(last, end + (slots * slots - 1) * layout.area_bytes());
                 assert_eq!(layout.pool(0), last + layout.area_bytes());
                 let end = layout.pool(slots - 1) + pair::POOL_BYTES;
-                assert!(layout.pool_bytes() <= pair::POOL_BYTES);
                 assert!(layout.heap_of(0) >= end && layout.heap_of(0) - end < HUGE_PAGE);
                 assert_eq!(layout.heap_of(0) % HUGE_PAGE, 0);
                 assert_eq!(layout.heap_of(slots - 1) + 2 * HUGE_PAGE, layout.total());
@@ -532,8 +537,8 @@ mod tests {
         }
     }
 
-    /// Checks that two jobs whose areas have the same size have all parts of the segment at the same offsets, whatever
-    /// their numbers of ranks. (The number of ranks does not change when a process joins later.)
+    /// Checks that two jobs that have free slots have all parts of the segment at the same offsets, whatever their numbers
+    /// of ranks.
     #[test]
     fn the_number_of_ranks_moves_nothing() {
         let few = Layout::new(5, room(64, 8)).expect("in range");
@@ -545,9 +550,8 @@ mod tests {
         assert_eq!(places(&few), places(&many));
         assert_eq!((few.mapped(), few.total()), (many.mapped(), many.total()));
         let job = |ranks| Layout::for_job(ranks, 8, 1 << 30, UNLIMITED).expect("a job");
-        assert_eq!(places(&job(5)), places(&job(4096)));
         assert_eq!(places(&job(1)), places(&job(2)));
-        assert_eq!(places(&job(1)), places(&job(3)));
+        assert_eq!(places(&job(1)), places(&job(4095)));
         assert_eq!(job(2).room().slots, MAX_SLOTS);
     }
 

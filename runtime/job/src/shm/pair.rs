@@ -13,7 +13,7 @@
 //! 0x00100  claims line of copies between heaps: claimed pieces     both
 //! 0x00140  pushed line of copies between heaps: copied pieces      from
 //! 0x00180  measured line: the time in which `to` has copied a short payload       to
-//! 0x001c0  a line that is not used
+//! 0x001c0  geometry line: the [`Geometry`] of the pair                           from, before the first contact
 //! 0x00200  full line: 1 while `to` wants no more payloads                         to
 //! 0x00240  RECALLS words: whether a message is matched or recalled                both
 //! 0x00400  ring of level 0: 16 envelope slots of 64 B, 2 KiB of eager payloads    from
@@ -24,10 +24,11 @@
 //! 0x1c000  or of level 4:   256 envelope slots, 2 MiB of eager payloads           from
 //! ```
 //!
-//! The pages of an area get memory only when the pair needs them. In a job of many ranks a pair begins with the
+//! The pages of an area get memory only when the pair needs them. A pair of a job of many processes begins with the
 //! ring of level 0, which lies in the first page, and takes the ring of the next level when the ring is full or
-//! a payload does not fit. Only a job of a few ranks uses the ring of level 3 or 4, from the beginning; in other jobs
-//! the areas end before it. The two rings have the same place, because no pair changes from one to the other. The
+//! a payload does not fit. Only a pair of a job of a few processes uses the ring of level 3 or 4, from the beginning;
+//! the areas of other pairs end before it. The sender decides when it first writes to the receiver, and the [`Geometry`]
+//! stays: processes that join later change only the pairs that have not talked yet. The two rings have the same place, because no pair changes from one to the other. The
 //! stamps get memory before the first message through chunks. Chunks lie in the pool of the rank that writes them, and
 //! that rank lends them to all of its pairs (`layout.rs` has the pools). The small chunk belongs to the pair, so that a
 //! message can go on while the pool has no free chunk.
@@ -103,7 +104,7 @@ pub const GROWS: usize = 3;
 /// with every other rank. In larger jobs the pairs begin with smaller rings.
 const RINGS_BYTES: usize = 16 << 20;
 
-/// Returns the level of the ring with which the pairs of a job of `ranks` ranks begin.
+/// Returns the level of the ring with which a pair begins that first talks in a job of `ranks` processes.
 pub const fn first_level(ranks: usize) -> usize {
     let mut level = LEVELS.len() - 1;
     while level > 0
@@ -130,11 +131,6 @@ pub const CHUNKS: usize = 64;
 /// Maximum number of chunks that a pair has in flight if its ring begins below the largest level to which it can grow.
 const FEW_CHUNKS: usize = 16;
 
-/// Returns the maximum number of chunks that a pair has in flight in a job of `ranks` ranks; a power of two.
-pub const fn window(ranks: usize) -> usize {
-    if first_level(ranks) + 1 >= GROWS { CHUNKS } else { FEW_CHUNKS }
-}
-
 /// Size of one chunk of a pool in bytes.
 pub const CHUNK_BYTES: usize = 32 << 10;
 
@@ -151,7 +147,7 @@ const POOLS_BYTES: usize = 128 << 20;
 /// Number of chunks that every pool may have, however many ranks the job has.
 const POOL_MIN: usize = 4;
 
-/// Returns the maximum number of chunks of a rank's pool in a job of `ranks` ranks.
+/// Returns the maximum number of chunks of the pool of a process that joins a job of `ranks` processes.
 pub const fn pool(ranks: usize) -> usize {
     let ranks = if ranks == 0 { 1 } else { ranks };
     let each = POOLS_BYTES / CHUNK_BYTES / ranks;
@@ -164,8 +160,8 @@ pub const fn pool(ranks: usize) -> usize {
     }
 }
 
-/// Returns the number of chunks up to which a rank's pool grows even while it has free chunks, in a job
-/// of `ranks` ranks. A sender uses the chunks of the pool in rotation. If there are many chunks, the
+/// Returns the number of chunks up to which the pool of a process that joins a job of `ranks` processes grows even
+/// while it has free chunks. A sender uses the chunks of the pool in rotation. If there are many chunks, the
 /// cache lines of a chunk have left the caches of both cores before the sender writes the chunk again, so
 /// the sender does not have to wait for the receiver's core to give up the lines. Measured with
 /// `typepack-bench pingpong` (user memory, Zen 5, contiguous 64 KiB, ranks on near CPUs): 2.11 us with 8
@@ -198,6 +194,9 @@ pub const HEAP_PUSHED: usize = 5 * LINE;
 /// has asked for (`transport/short_choice.rs` of the runtime).
 pub const MEASURED: usize = 6 * LINE;
 
+/// Offset in bytes of the line with the word that encodes the [`Geometry`] of the pair.
+pub const GEOMETRY: usize = 7 * LINE;
+
 /// Offset in bytes of the line with the word that says which messages may go out with their data although no receive
 /// has matched them (`Allowance` of the runtime's transport). The sender reads this word for every short message, so
 /// the word has a line of its own, which stays in the sender's cache as long as the word does not change.
@@ -224,27 +223,76 @@ pub const STAMPS_AT: usize = 0x1a000;
 /// Size of the small chunk of a pair in bytes.
 pub const SMALL_CHUNK_BYTES: usize = 3 << 10;
 
-/// Returns the offset in bytes of the small chunk of a pair that has up to `window` chunks in flight. The small
-/// chunk follows the stamps.
-pub const fn small_chunk(window: usize) -> usize {
-    STAMPS_AT + window * LINE
-}
-
-/// Size in bytes of the part of an ordered pair's area that every job has; a whole number of pages.
+/// Size in bytes of the part of an ordered pair's area that every pair has; a whole number of pages.
 pub const PAIR_BYTES: usize = 0x1c000;
 
-/// Size in bytes of the largest area of an ordered pair: the area in a job whose pairs begin with the ring of the last
-/// level.
-pub const LARGEST_PAIR_BYTES: usize = bytes(2);
+/// Size in bytes of the largest area of an ordered pair: the area of a pair that begins with the ring of the last level.
+pub const LARGEST_PAIR_BYTES: usize = Geometry::of(2).bytes();
 
-/// Returns the size in bytes of an ordered pair's area in a job of `ranks` ranks; a whole number of pages.
-pub const fn bytes(ranks: usize) -> usize {
-    let level = first_level(ranks);
-    if level < GROWS {
-        return PAIR_BYTES;
+/// The sizes of the parts of a pair. The sender chooses them when it first writes to the receiver, stores them in the
+/// first page of the area, and never changes them. The receiver reads them once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Index in [`LEVELS`].
+    level: u8,
+    /// Number of chunks of the sender's pool.
+    pool: u16,
+}
+
+impl Geometry {
+    /// Returns the geometry of a pair that first talks in a job of `processes` processes, if the pool of the sender is
+    /// [`pool`]`(processes)`.
+    pub const fn of(processes: usize) -> Self {
+        Self { level: first_level(processes) as u8, pool: pool(processes) as u16 }
     }
-    let (at, bytes) = LEVELS[level].pages();
-    at + bytes
+
+    /// Returns the same geometry with a pool of `chunks` chunks, at most [`POOL_CHUNKS`].
+    pub const fn with_pool(self, chunks: usize) -> Self {
+        Self { pool: chunks as u16, ..self }
+    }
+
+    /// Returns the word that encodes this geometry. It is not 0.
+    pub const fn to_word(self) -> u64 {
+        self.level as u64 | (self.pool as u64) << 8
+    }
+
+    /// Returns the geometry that a word of an area encodes, or `None` if no geometry is encoded like this.
+    pub fn from_word(word: u64) -> Option<Self> {
+        let level = u8::try_from(word & 0xff).ok()?;
+        let pool = u16::try_from(word >> 8).ok()?;
+        let is_valid =
+            usize::from(level) < LEVELS.len() && (1..=POOL_CHUNKS).contains(&usize::from(pool));
+        is_valid.then_some(Self { level, pool })
+    }
+
+    /// Returns the level (index in [`LEVELS`]) of the ring with which the pair begins.
+    pub const fn first_level(self) -> usize {
+        self.level as usize
+    }
+
+    /// Returns the number of chunks of the sender's pool.
+    pub const fn pool(self) -> usize {
+        self.pool as usize
+    }
+
+    /// Returns the maximum number of chunks that the pair has in flight; a power of two.
+    pub const fn window(self) -> usize {
+        if self.first_level() + 1 >= GROWS { CHUNKS } else { FEW_CHUNKS }
+    }
+
+    /// Returns the offset in bytes of the small chunk of the pair, which follows the stamps.
+    pub const fn small_chunk(self) -> usize {
+        STAMPS_AT + self.window() * LINE
+    }
+
+    /// Returns the size in bytes of the pair's area; a whole number of pages.
+    pub const fn bytes(self) -> usize {
+        if self.first_level() < GROWS {
+            return PAIR_BYTES;
+        }
+        let (at, bytes) = LEVELS[self.first_level()].pages();
+        at + bytes
+    }
 }
 
 /// Maximum number of ranks with which a job can begin.
@@ -269,14 +317,18 @@ const _: () = {
     }
     assert!(
         HEAP_PUSHED < MEASURED
-            && MEASURED < ALLOWANCE
+            && MEASURED < GEOMETRY
+            && GEOMETRY < ALLOWANCE
             && LEVELS[GROWS - 1].payload / 4 == EAGER_MAX
     );
     assert!(ALLOWANCE < RECALLS_AT && RECALLS_AT + RECALLS * 8 == SLOTS_AT);
 };
 const _: () = assert!(CHUNKS.is_power_of_two() && FEW_CHUNKS.is_power_of_two());
-const _: () = assert!(small_chunk(CHUNKS) + SMALL_CHUNK_BYTES <= PAIR_BYTES);
-const _: () = assert!(small_chunk(FEW_CHUNKS) + SMALL_CHUNK_BYTES == STAMPS_AT + 4096);
+const _: () = assert!(Geometry::of(2).small_chunk() + SMALL_CHUNK_BYTES <= PAIR_BYTES);
+const _: () = {
+    let many = Geometry::of(MAX_RANKS);
+    assert!(many.small_chunk() + SMALL_CHUNK_BYTES == STAMPS_AT + 4096);
+};
 const _: () = assert!(PAIR_BYTES.is_multiple_of(4096) && LARGEST_PAIR_BYTES.is_multiple_of(4096));
 const _: () = assert!(POOL_BYTES.is_multiple_of(4096));
 const _: () = assert!(EAGER_MAX <= CHUNK_BYTES);
@@ -301,11 +353,26 @@ mod tests {
             (1024, 0, 16, 4),
             (4096, 0, 16, 4),
         ] {
-            assert_eq!((first_level(ranks), super::window(ranks)), (level, window), "{ranks}");
-            assert_eq!(pool(ranks), chunks, "{ranks}");
+            let pair = Geometry::of(ranks);
+            assert_eq!((pair.first_level(), pair.window()), (level, window), "{ranks}");
+            assert_eq!((pool(ranks), pair.pool()), (chunks, chunks), "{ranks}");
             assert!(rotation(ranks) <= pool(ranks));
-            assert_eq!(bytes(ranks) > PAIR_BYTES, level >= GROWS);
-            assert_eq!(bytes(ranks) == LARGEST_PAIR_BYTES, level == 4);
+            assert_eq!(pair.bytes() > PAIR_BYTES, level >= GROWS);
+            assert_eq!(pair.bytes() == LARGEST_PAIR_BYTES, level == 4);
+        }
+    }
+
+    #[test]
+    fn words_keep_the_geometry() {
+        for ranks in [1, 2, 4, 5, 15, 27, 128, 4096] {
+            for pair in [Geometry::of(ranks), Geometry::of(ranks).with_pool(1)] {
+                assert_eq!(Geometry::from_word(pair.to_word()), Some(pair));
+            }
+        }
+        // Words that no sender would write: no pool, a pool that is too large, no such level, other bits.
+        let levels = LEVELS.len() as u64;
+        for word in [0, 4, 0x10100, 0x100 | levels, 0x1_0000_0100, u64::MAX] {
+            assert_eq!(Geometry::from_word(word), None, "{word:#x}");
         }
     }
 }

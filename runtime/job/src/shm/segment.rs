@@ -4,8 +4,8 @@
 //! `layout.rs` defines the layout; this file maps the parts of the segment at the offsets of the layout
 //! (`contacts.rs` does so for the mailboxes). `attach.rs` opens the segment
 //! in a rank, `heap.rs` manages this rank's heap, and `contacts.rs` finds the areas of pairs. The transports
-//! use [`Segment::ring`] and the functions for waiting. The launcher writes the header, its part of the
-//! slots, and the first failure. `segment/room.rs` maps and allocates the memory that ranks take while the job runs.
+//! use [`Segment::ring`] and the functions for waiting. The launcher writes the header and its part of the
+//! slots (`failure.rs`). `segment/room.rs` maps and allocates the memory that ranks take while the job runs.
 //!
 //! Invariants: references into shared memory point only to atomics. The layout is computed from five numbers
 //! in the header. [`Segment::open`] reads these numbers once, checks them against the sealed size of the
@@ -19,13 +19,13 @@
 mod room;
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::budget;
 use super::doorbell::{Doorbell, Machine};
-use super::failure::{Ending, Failure};
 use super::layout::{
     FLAG_OVERSUBSCRIBED, FLAG_STDERR_TERMINAL, FLAG_STDOUT_TERMINAL, HASH, Header, Layout, MAGIC,
     MAX_CPUS, MAX_RANKS, RankSlot, Room, State, VERSION, VERSION_TEXT,
@@ -204,7 +204,70 @@ impl Segment {
         header.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Returns the number of ranks of the job.
+    /// Gives the next free slots to a world of `ranks` ranks, which the launcher is about to start: the ranks with which
+    /// the job begins, or ranks that join later. A slot of a process that has joined is never given twice. Only the launcher calls this function.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::NoMemory`] if the job has too few free slots or memory has run out, and
+    /// [`ErrorKind::System`] if the kernel refuses for another reason.
+    pub fn add_world(&self, ranks: usize) -> Result<Range<usize>, Error> {
+        let slots = self.layout.room().slots;
+        let first = (self.header().processes.load(Ordering::Relaxed) as usize).min(slots);
+        let free = slots - first;
+        if ranks == 0 || ranks > free {
+            let detail = format!(
+                "{ranks} more ranks: the job has room for {slots} ranks, and {free} places are free"
+            );
+            return Err(Error::new(ErrorKind::NoMemory, detail));
+        }
+        let (start, bytes) = (self.layout.slot(first), ranks * size_of::<RankSlot>());
+        memory::reserve(self.fd(), start as u64, bytes as u64).map_err(|error| {
+            Error::system(format!("cannot reserve memory for {ranks} more ranks"), error)
+        })?;
+        let world = first..first + ranks;
+        for slot in world.clone() {
+            // The casts are exact, because the number of slots is at most 2^12.
+            self.slot(slot).world.store(first as u32, Ordering::Relaxed);
+            self.slot(slot).world_ranks.store(ranks as u32, Ordering::Release);
+        }
+        self.header().processes.store(world.end as u32, Ordering::Release);
+        Ok(world)
+    }
+
+    /// Takes back the slots of the last world, of which no process has been able to join the job. Only the launcher calls
+    /// this function.
+    pub fn remove_world(&self, world: Range<usize>) {
+        for slot in world.clone() {
+            let RankSlot { group, program, bound_cpu, part_cpu, part_level, .. } = self.slot(slot);
+            let RankSlot { world, world_ranks, .. } = self.slot(slot);
+            for word in [world_ranks, world, group, program, bound_cpu, part_cpu, part_level] {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+        self.header().processes.store(world.start as u32, Ordering::Release);
+    }
+
+    /// Returns the slots of the world of the process in `slot`, or `None` if no launcher has given the slot away.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the segment has no such slot.
+    pub fn world_of(&self, slot: usize) -> Option<Range<usize>> {
+        let words = self.slot(slot);
+        let ranks = words.world_ranks.load(Ordering::Acquire) as usize;
+        let first = words.world.load(Ordering::Relaxed) as usize;
+        let world = first..first.checked_add(ranks)?;
+        (world.end <= self.layout.room().slots && world.contains(&slot)).then_some(world)
+    }
+
+    /// Returns the number of slots that processes have taken so far. The number is at least that of the ranks with which
+    /// the job began, and at most that of all slots.
+    pub fn processes(&self) -> usize {
+        let processes = self.header().processes.load(Ordering::Acquire) as usize;
+        processes.clamp(self.layout.ranks(), self.layout.room().slots)
+    }
+
+    /// Returns the number of ranks with which the job began.
     pub fn ranks(&self) -> usize {
         self.layout.ranks()
     }
@@ -357,7 +420,7 @@ impl Segment {
 
     /// Announces that `rank` (the caller's rank) is about to sleep. Returns the value to pass to
     /// [`Segment::wait`]. Before it calls `wait`, the rank must check once more for every event that could
-    /// wake it, including a change of [`Segment::fail_epoch`]. If the rank finds such an event, it calls
+    /// wake it, including a change of [`Segment::failures`]. If the rank finds such an event, it calls
     /// [`Segment::cancel_wait`] instead of `wait`.
     pub fn prepare_wait(&self, rank: usize) -> u32 {
         self.doorbell(rank).prepare()
@@ -381,17 +444,6 @@ impl Segment {
             .map_err(|error| Error::system("cannot wait on the doorbell", error))
     }
 
-    /// Returns the failure epoch: the number of failures so far, 0 while no rank has failed. Ranks read it on
-    /// slow paths and before they sleep.
-    pub fn fail_epoch(&self) -> u32 {
-        self.header().fail_epoch.load(Ordering::Acquire)
-    }
-
-    /// Returns whether `mpiexec` watches this job and ends it because a rank has died.
-    pub fn job_ends(&self) -> bool {
-        self.fail_epoch() != 0 && self.header().launcher.load(Ordering::Relaxed) != 0
-    }
-
     /// Records that a rank asks to end the whole job, also if the other ranks would go on after the death of a rank.
     pub fn mark_aborting(&self) {
         self.header().aborting.store(1, Ordering::Release);
@@ -400,31 +452,6 @@ impl Segment {
     /// Returns whether a rank has asked to end the whole job.
     pub fn is_aborting(&self) -> bool {
         self.header().aborting.load(Ordering::Acquire) != 0
-    }
-
-    /// Returns the first failure of the job, or `None` while [`Segment::fail_epoch`] is 0 or if the header
-    /// names no rank of the job.
-    pub fn failure(&self) -> Option<Failure> {
-        if self.fail_epoch() == 0 {
-            return None;
-        }
-        let header = self.header();
-        let rank = header.failed_rank.load(Ordering::Relaxed).checked_sub(1)? as usize;
-        let ending = Ending::from_word(header.failed_how.load(Ordering::Relaxed));
-        (rank < self.ranks()).then_some(Failure { rank, ending })
-    }
-
-    /// Records that a rank has failed, and wakes every rank. Only the launcher calls this function.
-    pub fn declare_failure(&self, failure: Failure) {
-        let header = self.header();
-        if header.fail_epoch.load(Ordering::Relaxed) == 0 {
-            header.failed_how.store(failure.ending.to_word(), Ordering::Relaxed);
-            header.failed_rank.store(failure.rank as u32 + 1, Ordering::Relaxed);
-        }
-        header.fail_epoch.fetch_add(1, Ordering::SeqCst);
-        for rank in 0..self.ranks() {
-            self.call(rank);
-        }
     }
 
     /// Records that `rank` (the caller's rank) has left the job properly. If its process exits with code 0
@@ -525,6 +552,35 @@ mod tests {
     }
 
     #[test]
+    fn worlds_take_free_slots_in_turn() {
+        let made = small();
+        assert_eq!((made.processes(), made.world_of(0)), (3, None));
+        assert_eq!(made.add_world(3).expect("room"), 0..3);
+        assert_eq!(made.add_world(7).expect("room"), 3..10);
+        made.slot(4).bind(1, Level::Core);
+        made.remove_world(3..10);
+        assert_eq!((made.processes(), made.world_of(4), made.bound_cpu(4)), (3, None, None));
+        assert_eq!(made.add_world(2).expect("room"), 3..5);
+        assert_eq!(
+            (made.processes(), made.world_of(1), made.world_of(4)),
+            (5, Some(0..3), Some(3..5))
+        );
+        assert_eq!(made.world_of(5), None);
+        for wrong in [0, MAX_SLOTS - 4, usize::MAX] {
+            let error = made.add_world(wrong).expect_err("no room");
+            assert_eq!((error.kind(), made.processes()), (ErrorKind::NoMemory, 5), "{error}");
+        }
+        assert_eq!(made.add_world(MAX_SLOTS - 5).expect("room").end, MAX_SLOTS);
+        assert!(made.add_world(1).is_err());
+        // Words that no launcher would write.
+        for (first, ranks) in [(5, 2), (4, 0), (2, 2), (u32::MAX, 7), (0, u32::MAX)] {
+            made.slot(4).world.store(first, Ordering::Relaxed);
+            made.slot(4).world_ranks.store(ranks, Ordering::Relaxed);
+            assert_eq!(made.world_of(4), None, "{first} {ranks}");
+        }
+    }
+
+    #[test]
     fn rank_counts_out_of_range_are_arguments() {
         for ranks in [0, MAX_RANKS + 1, usize::MAX] {
             let error = Segment::create(ranks, &[], JobFlags::default(), 0).expect_err("refused");
@@ -586,16 +642,6 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_is_kept() {
-        let made = small();
-        assert_eq!((made.fail_epoch(), made.failure()), (0, None));
-        let first = Failure { rank: 1, ending: Ending::Killed(9) };
-        made.declare_failure(first);
-        made.declare_failure(Failure { rank: 2, ending: Ending::Exited(3) });
-        assert_eq!((made.fail_epoch(), made.failure()), (2, Some(first)));
-    }
-
-    #[test]
     fn a_ring_between_announcement_and_sleep_is_not_lost() {
         let made = small();
         let seen = made.prepare_wait(0);
@@ -616,7 +662,7 @@ mod tests {
         let made = small();
         let number = made.take_area().expect("room");
         made.reserve_area(number, 0, 8).expect("room");
-        let area = made.map_area(number).expect("mapped");
+        let area = made.map_area(number, 4096).expect("mapped");
         // SAFETY: the first page of the area has memory, is aligned, and stays mapped as long as `area`
         // lives.
         let word = unsafe { std::sync::atomic::AtomicU64::from_ptr(area.base().as_ptr().cast()) };

@@ -1,6 +1,6 @@
 //! Waits until one of several descriptors is ready.
 //!
-//! The launcher uses this file (`launcher/src/main.rs`, `launcher/src/watch.rs`). `channel.rs` uses it with a
+//! The launcher uses this file (`launcher/src/main.rs`, `launcher/src/watch/`). `channel.rs` uses it with a
 //! timeout of 0, to check without waiting.
 
 use std::io;

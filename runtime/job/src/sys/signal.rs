@@ -1,7 +1,7 @@
 //! Signals without handlers: the launcher blocks its signals and reads them from a descriptor. A thread can block one
 //! signal for a while ([`Withheld`]) or unblock it for a while ([`Admitted`]).
 //!
-//! The launcher uses this file (`launcher/src/main.rs`, `launcher/src/watch.rs`), and all messages about
+//! The launcher uses this file (`launcher/src/main.rs`, `launcher/src/watch/`), and all messages about
 //! killed ranks use [`name`]. `files.rs` blocks the signals that its own system calls raise. A thread that copies to
 //! or from a mapping of `mapped.rs` unblocks SIGBUS.
 

@@ -155,7 +155,8 @@ impl Communicator {
                 "cannot be reached, because a rank of one of the two groups had an error",
             ));
         }
-        let size = usize::try_from(theirs[0]).ok().filter(|size| *size <= self.endpoint().size());
+        let size =
+            usize::try_from(theirs[0]).ok().filter(|size| *size <= self.endpoint().processes());
         let size = size.ok_or_else(|| strange("has no valid size"))?;
         let group = self.group();
         let ours: Vec<u32> =
@@ -189,8 +190,8 @@ impl Communicator {
 
     /// Returns the group of these ranks of the world, which another rank has sent.
     fn group_of(&self, ranks: &[u32]) -> Result<Group> {
-        let world = Group::world(self.endpoint().size());
-        let group = world.include(ranks.iter().map(|&rank| rank.into()));
+        let all = Group::of_slots(0..self.endpoint().processes());
+        let group = all.include(ranks.iter().map(|&rank| rank.into()));
         group.map_err(|_| strange("has members that are not ranks of the world, or has one twice"))
     }
 
@@ -352,7 +353,7 @@ impl Communicator {
             })?;
             let mut both = [endpoint.rank() as i64, other as i64];
             both.sort_unstable();
-            let pair = Group::world(endpoint.size()).include(both)?;
+            let pair = Group::of_slots(0..endpoint.processes()).include(both)?;
             let number = meeting(&pair, &[b"leaders:", name].concat());
             let bridge = Self::new(endpoint.clone(), number, pair.clone());
             let rank = pair.rank_of(other);
@@ -392,7 +393,8 @@ mod tests {
 
     #[test]
     fn groups_and_names_meet_at_numbers_of_their_own() {
-        let group = |ranks: &[i64]| Group::world(8).include(ranks.iter().copied()).expect("ranks");
+        let group =
+            |ranks: &[i64]| Group::of_slots(0..8).include(ranks.iter().copied()).expect("ranks");
         let (ab, ba) = (group(&[1, 2]), group(&[2, 1]));
         let numbers =
             [meeting(&ab, b"x"), meeting(&ba, b"x"), meeting(&ab, b"y"), meeting(&ab, b"")];

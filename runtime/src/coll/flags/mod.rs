@@ -196,7 +196,7 @@ impl Cells {
         // A rank may have other settings than the others. All ranks must choose, or none.
         let measures = told.iter().all(|[_, measures]| *measures != 0);
         let cells = if share_cpus { CELLS } else { CELLS_ALONE };
-        let slots = (0..comm.size()).map(|rank| Ok(comm.peer(rank)?.slot.index()));
+        let slots = (0..comm.size()).map(|rank| Ok(comm.peer(rank)?.process.index()));
         let slots: Vec<usize> = slots.collect::<Result<_>>()?;
         let far = slots.iter().any(|slot| comm.endpoint().is_far(*slot));
         let (site, store) = (Site { far, share_cpus }, learnt::store());

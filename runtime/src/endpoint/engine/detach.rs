@@ -55,7 +55,7 @@ impl MessageEngine {
                     self.requests.cancel(id);
                     return;
                 }
-                if let Sender::Slot(from) = source {
+                if let Sender::Process(from) = source {
                     let _no_error = self.with_peer(from.index(), |peer, work| {
                         peer.withdraw(work, id);
                         Ok(())

@@ -99,7 +99,7 @@ impl MessageEngine {
             }
             let Some(area) = self.fabric.written_by(from)? else { continue };
             self.meet(from);
-            self.peers[from].admit(&self.fabric, area);
+            self.peers[from].admit(area);
             self.readable.push(from);
         }
         // Store the number of connections only after the loop. If an area cannot be mapped, the loop ends
@@ -163,7 +163,7 @@ impl MessageEngine {
                     self.deliver(from, label, data)?;
                 }
                 Envelope::First(label, len, method) => {
-                    let matches = || self.matching.find(Slot::new(from), &label).is_some();
+                    let matches = || self.matching.find(Process::new(from), &label).is_some();
                     if unmatched == Unmatched::Leave && !matches() {
                         return Ok(taken > 0);
                     }
@@ -198,7 +198,7 @@ impl MessageEngine {
                 Envelope::Rts(label, offer, place) => self.offered(from, label, offer, place)?,
                 Envelope::Recall(label, offer) => {
                     let is_this = |what: &Arrived| what.is_offer(offer.id);
-                    if let Some(gone) = self.matching.discard(Slot::new(from), &label, is_this) {
+                    if let Some(gone) = self.matching.discard(Process::new(from), &label, is_this) {
                         self.taken(from, &gone.what);
                     }
                     self.peers[from].recalled(offer)?;
@@ -246,7 +246,7 @@ impl MessageEngine {
     #[inline]
     fn deliver(&mut self, from: usize, label: Label, payload: Payload) -> Result<()> {
         let receive = match payload.waiting {
-            None => self.matching.arrive(Slot::new(from), &label),
+            None => self.matching.arrive(Process::new(from), &label),
             Some(offer) => match self.meet_receive(from, &label, offer) {
                 Met::Receive(receive) => Some(receive),
                 Met::Nobody => None,
@@ -280,7 +280,7 @@ impl MessageEngine {
         if let Some(allowance) = self.account.add(from, Account::size(&what)) {
             self.peers[from].allow(allowance);
         }
-        self.matching.keep(Slot::new(from), label, what);
+        self.matching.keep(Process::new(from), label, what);
     }
 
     /// Subtracts a message of `from` that has left the queue. Tells each sender for whose messages there is more
@@ -310,7 +310,7 @@ impl MessageEngine {
     /// Removes the receive that a message from `from` matches, and claims the message for it, so that the
     /// sender cannot recall the message any more.
     fn meet_receive(&mut self, from: usize, label: &Label, offer: Offer) -> Met {
-        let Some(at) = self.matching.find(Slot::new(from), label) else { return Met::Nobody };
+        let Some(at) = self.matching.find(Process::new(from), label) else { return Met::Nobody };
         if !self.peers[from].claim(offer) {
             return Met::Recalled;
         }

@@ -22,7 +22,7 @@ impl MessageEngine {
         mode: SendMode,
     ) -> Result<Option<u64>> {
         let status = Status { source: self.fabric.rank(), tag: label.tag, bytes: label.bytes };
-        let own = Slot::new(self.fabric.rank());
+        let own = Process::new(self.fabric.rank());
         if let Some(id) = self.matching.arrive(own, &label) {
             let Some(receive) = self.requests.receive(id) else {
                 return Err(lost("a matched receive", id));

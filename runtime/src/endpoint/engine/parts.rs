@@ -188,7 +188,7 @@ impl MessageEngine {
         self.tuning.parts.disturb();
         let id = self.requests.open(Request::Receive(Receive {
             context: posting.context,
-            source: Sender::Slot(Slot::new(from)),
+            source: Sender::Process(Process::new(from)),
             sink: Sink::Memory(layout.keep()),
             capacity: *capacity,
             stream: Some(Stream { tag, total, done }),
@@ -215,7 +215,7 @@ impl MessageEngine {
             let detail = "a message begins before the last part of the message before it";
             return Err(broken(from, Violation::new(detail)));
         }
-        let target = match self.matching.find(Slot::new(from), &label) {
+        let target = match self.matching.find(Process::new(from), &label) {
             Some(at) => {
                 let id = self.matching.remove(at);
                 if let Some(refusal) = self.refusal(from, &label, id)? {
@@ -225,7 +225,7 @@ impl MessageEngine {
                     let Some(receive) = self.requests.receive(id) else {
                         return Err(lost("a matched receive", id));
                     };
-                    receive.source = Sender::Slot(Slot::new(from));
+                    receive.source = Sender::Process(Process::new(from));
                     receive.stream = Some(Stream { tag: label.tag, total, done: 0 });
                     let (far, idle) = (self.fabric.is_far(from), self.tuning.is_idle());
                     self.tuning.parts.begin(from, far, total, method, idle);
@@ -351,7 +351,7 @@ impl MessageEngine {
         }
         let id = self.requests.open(Request::Receive(Receive {
             context,
-            source: Sender::Slot(Slot::new(from)),
+            source: Sender::Process(Process::new(from)),
             sink: Sink::Memory(layout.keep()),
             capacity,
             stream: Some(Stream { tag: status.tag, total, done }),

@@ -10,7 +10,7 @@ use super::*;
 #[derive(Debug)]
 pub struct Taken {
     context: u64,
-    from: Slot,
+    from: Process,
     message: Unexpected,
 }
 
@@ -40,7 +40,7 @@ impl MessageEngine {
             self.requests.make_room()?;
         }
         let Some((from, message)) = self.next(context, source, tag) else {
-            if let Sender::Slot(from) = source {
+            if let Sender::Process(from) = source {
                 // SAFETY: the caller guarantees both conditions of `# Safety` for `posting`. `receive_short` has the
                 // same conditions.
                 if let Glance::Done(status) = unsafe { self.receive_short(posting, from)? } {
@@ -79,7 +79,7 @@ impl MessageEngine {
     /// Removes the first message that matches a receive, and claims it, so that its sender cannot recall it
     /// any more. Drops the messages before it that their senders have recalled.
     #[inline]
-    fn next(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
+    fn next(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Process, Unexpected)> {
         loop {
             let (from, mut message) = self.matching.take(context, source, tag)?;
             if from.index() != self.fabric.rank() {
@@ -108,7 +108,7 @@ impl MessageEngine {
         taken: Taken,
     ) -> Result<Operation> {
         let Taken { context, from, message } = taken;
-        let (source, from) = (Sender::Slot(from), from.index());
+        let (source, from) = (Sender::Process(from), from.index());
         let status = Status { source: from, tag: message.tag, bytes: message.bytes };
         let types = message.types;
         let refusal = typecheck::refusal(self.check_types, layout, capacity, status, types);

@@ -193,7 +193,7 @@ impl MessageEngine {
     pub unsafe fn send_packed(
         &mut self,
         label: Label,
-        dest: Slot,
+        dest: Process,
         pack: impl FnMut(*mut u8),
     ) -> Result<Packed> {
         let dest = dest.index();
@@ -225,7 +225,7 @@ impl MessageEngine {
         unmatched: Unmatched,
     ) -> Result<Option<bool>> {
         let Some(head) = Head::of(words) else { return Ok(Some(false)) };
-        let Some(at) = self.matching.find(Slot::new(from), &head.label) else {
+        let Some(at) = self.matching.find(Process::new(from), &head.label) else {
             return Ok((unmatched == Unmatched::Keep).then_some(false));
         };
         let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Some(false)) };
@@ -267,7 +267,7 @@ impl MessageEngine {
     pub(super) unsafe fn receive_short(
         &mut self,
         posting: &Posting<'_>,
-        from: Slot,
+        from: Process,
     ) -> Result<Glance> {
         let Some(peer) = self.peers.get_mut(from.index()) else { return Ok(Glance::Other) };
         let Some(rx) = &mut peer.link.rx else { return Ok(Glance::Other) };
@@ -286,10 +286,10 @@ impl MessageEngine {
     /// queue, and no operation of this rank is in flight and no peer has work left, so that a wait for the ring delays
     /// nothing else.
     #[inline]
-    pub fn is_quiet(&mut self, context: u64, from: Slot, tag: Tag) -> bool {
+    pub fn is_quiet(&mut self, context: u64, from: Process, tag: Tag) -> bool {
         self.is_idle()
             && self.peers.get(from.index()).is_some_and(|peer| peer.link.rx.is_some())
-            && self.matching.look(context, Sender::Slot(from), tag).is_none()
+            && self.matching.look(context, Sender::Process(from), tag).is_none()
     }
 
     /// Receives the next message from `from` directly from the ring, if the message has arrived, is short,
@@ -304,7 +304,7 @@ impl MessageEngine {
     /// # Errors
     /// Returns `ErrorKind::Truncated` if the message is longer than the receive.
     #[inline]
-    pub unsafe fn glance(&mut self, posting: &Posting<'_>, from: Slot) -> Result<Glance> {
+    pub unsafe fn glance(&mut self, posting: &Posting<'_>, from: Process) -> Result<Glance> {
         let from = from.index();
         let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
         let Some(words) = rx.next() else { return Ok(Glance::Nothing) };

@@ -10,7 +10,8 @@
 //! Invariant: a list in use has at least one entry, and each key has at most one list.
 
 use crate::message::Tag;
-use crate::message::label::{Sender, Slot};
+use crate::message::label::Sender;
+use crate::process::Process;
 use std::collections::TryReserveError;
 use typepack_engine::reserve::Grow;
 
@@ -57,7 +58,7 @@ impl Key {
     pub fn asked(context: u64, source: Sender, tag: Tag) -> Self {
         let source = match source {
             Sender::Any => 0,
-            Sender::Slot(slot) => slot.index() as u64 + 1,
+            Sender::Process(slot) => slot.index() as u64 + 1,
         };
         let tag = match tag {
             Tag::Any => 0,
@@ -69,8 +70,8 @@ impl Key {
     /// Returns the key in the form `form` that stands for a message. A receive with this key accepts the
     /// message.
     #[inline]
-    pub fn of_message(context: u64, source: Slot, tag: i32, form: usize) -> Self {
-        let source = if form & ANY_SOURCE == 0 { Sender::Slot(source) } else { Sender::Any };
+    pub fn of_message(context: u64, source: Process, tag: i32, form: usize) -> Self {
+        let source = if form & ANY_SOURCE == 0 { Sender::Process(source) } else { Sender::Any };
         let tag = if form & ANY_TAG == 0 { Tag::Is(tag) } else { Tag::Any };
         Self::asked(context, source, tag)
     }

@@ -8,7 +8,7 @@
 
 use super::Unexpected;
 use super::lists::{EXACT, FORMS, Key, Lists, SMALL, SPARSE};
-use crate::message::label::Slot;
+use crate::process::Process;
 use std::collections::TryReserveError;
 use typepack_engine::reserve::{Grow, SPARE, room, spare};
 
@@ -16,7 +16,7 @@ use typepack_engine::reserve::{Grow, SPARE, room, spare};
 #[derive(Debug)]
 struct Entry {
     context: u64,
-    source: Slot,
+    source: Process,
     /// Number of messages that were added before this one. At one message per nanosecond, this number
     /// overflows after 584 years.
     stamp: u64,
@@ -65,7 +65,7 @@ impl Messages {
 
     /// Adds a message.
     #[inline]
-    pub fn keep(&mut self, context: u64, source: Slot, message: Unexpected) {
+    pub fn keep(&mut self, context: u64, source: Process, message: Unexpected) {
         let tag = message.tag;
         let entry = Some(Entry { context, source, stamp: self.stamp, message });
         self.stamp += 1;
@@ -143,20 +143,20 @@ impl Messages {
 
     /// Returns the first message that matches a receive with this key, and the message's source.
     #[inline]
-    pub fn look(&mut self, key: Key) -> Option<(Slot, &Unexpected)> {
+    pub fn look(&mut self, key: Key) -> Option<(Process, &Unexpected)> {
         let at = self.find(key)?;
         self.entries[at as usize].as_ref().map(|entry| (entry.source, &entry.message))
     }
 
     /// Like [`Messages::look`], but the caller may change the message.
-    pub fn look_mut(&mut self, key: Key) -> Option<(Slot, &mut Unexpected)> {
+    pub fn look_mut(&mut self, key: Key) -> Option<(Process, &mut Unexpected)> {
         let at = self.find(key)?;
         self.entries[at as usize].as_mut().map(|entry| (entry.source, &mut entry.message))
     }
 
     /// Removes the first message that matches a receive with this key. Returns the message and its source.
     #[inline]
-    pub fn take(&mut self, key: Key) -> Option<(Slot, Unexpected)> {
+    pub fn take(&mut self, key: Key) -> Option<(Process, Unexpected)> {
         let at = self.find(key)?;
         self.remove(at)
     }
@@ -165,7 +165,7 @@ impl Messages {
     /// with the number of messages that `wanted` does not accept.
     pub fn discard(
         &mut self,
-        (context, source, tag): (u64, Slot, i32),
+        (context, source, tag): (u64, Process, i32),
         wanted: impl Fn(&Unexpected) -> bool,
     ) -> Option<Unexpected> {
         let mut at = self.find(Key::of_message(context, source, tag, EXACT))?;
@@ -176,7 +176,7 @@ impl Messages {
     }
 
     #[inline]
-    fn remove(&mut self, at: u32) -> Option<(Slot, Unexpected)> {
+    fn remove(&mut self, at: u32) -> Option<(Process, Unexpected)> {
         for form in 0..FORMS {
             if self.listed[form] {
                 self.lists.remove(at, form);

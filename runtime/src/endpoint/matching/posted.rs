@@ -8,7 +8,7 @@
 
 use super::lists::{FORMS, Key, Lists, SMALL, SPARSE};
 use crate::message::Tag;
-use crate::message::label::Slot;
+use crate::process::Process;
 use std::collections::TryReserveError;
 use typepack_engine::reserve::{Grow, room};
 
@@ -81,7 +81,7 @@ impl Posted {
     /// Finds the receive that a message matches, and returns the number by which [`Posted::remove`]
     /// removes it.
     #[inline]
-    pub fn find(&self, context: u64, source: Slot, tag: i32) -> Option<u32> {
+    pub fn find(&self, context: u64, source: Process, tag: i32) -> Option<u32> {
         if self.lists.is_empty() {
             return None;
         }

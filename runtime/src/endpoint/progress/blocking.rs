@@ -43,7 +43,7 @@ impl Endpoint {
         mut state: MutexGuard<'_, State>,
         posting: &Posting<'_>,
     ) -> Result<Status> {
-        if let Sender::Slot(from) = posting.source
+        if let Sender::Process(from) = posting.source
             && !self.spin.is_zero()
             && state.core.engine.is_quiet(posting.context, from, posting.tag)
         {
@@ -94,7 +94,7 @@ impl Endpoint {
     /// the errors of [`Endpoint::send_as`], [`Endpoint::receive`] and [`Endpoint::wait`].
     pub unsafe fn send_receive(
         &self,
-        (layout, label, dest, mode): (&Elements<&Plan>, Label, Slot, SendMode),
+        (layout, label, dest, mode): (&Elements<&Plan>, Label, Process, SendMode),
         posting: &Posting<'_>,
     ) -> Result<Status> {
         // The operations that have to be detached if this call unwinds. The guard comes before the lock, so that the

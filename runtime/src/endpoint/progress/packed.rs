@@ -5,8 +5,9 @@ use super::waiting::rest;
 use super::{Awaited, Core, Endpoint, State};
 use crate::endpoint::engine::Packed;
 use crate::message::Status;
-use crate::message::label::{Label, Slot};
+use crate::message::label::Label;
 use crate::message::payload::{SendMode, buffer};
+use crate::process::Process;
 use crate::shm::waiting::Kind;
 use crate::{Plan, Result};
 use std::sync::MutexGuard;
@@ -100,7 +101,7 @@ impl Endpoint {
     pub unsafe fn send_packed_soon(
         &self,
         label: Label,
-        dest: Slot,
+        dest: Process,
         patient: bool,
         mut pack: impl FnMut(*mut u8),
     ) -> Result<bool> {
@@ -146,7 +147,7 @@ impl Endpoint {
     pub unsafe fn send_packed(
         &self,
         label: Label,
-        dest: Slot,
+        dest: Process,
         byte: &Plan,
         mut pack: impl FnMut(*mut u8),
     ) -> Result<()> {

@@ -327,7 +327,7 @@ fn named<const N: usize>(own: &'static str) -> Text<N> {
 fn of_sender(source: Sender) -> Named {
     match source {
         Sender::Any => Named::Any,
-        Sender::Slot(slot) => Named::One(slot.index() as u32),
+        Sender::Process(slot) => Named::One(slot.index() as u32),
     }
 }
 

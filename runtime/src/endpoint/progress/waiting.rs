@@ -269,10 +269,10 @@ impl Endpoint {
                 state = self.run_errand(state)?;
                 continue;
             }
-            // Another thread polls, or there is nothing to poll because the job has only one rank. Sleep
-            // until a thread of this process wakes this thread. In a job of one rank, the sources limit
-            // the time of the sleep.
-            if state.polled || self.size() == 1 {
+            // Another thread polls, or there is nothing to poll because the job has only one process. Sleep
+            // until a thread of this process wakes this thread. In such a job, the sources limit the time of the
+            // sleep.
+            if state.polled || self.processes() == 1 {
                 self.record(&mut state, awaited, recorded, false);
                 state.sleepers += 1;
                 let wanted = state.core.nap().filter(|_| !state.polled);

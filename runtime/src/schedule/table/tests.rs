@@ -40,7 +40,7 @@ fn start_send(core: &mut Core, data: &mut [u8; 8]) -> Operation {
         // SAFETY: the callers keep the array until the schedule is over or detached.
         unsafe {
             schedules.start(engine, place, |steps| {
-                steps.send(&part, Peer { slot: Slot::new(1), rank: 1 }).map(drop)
+                steps.send(&part, Peer { process: Process::new(1), rank: 1 }).map(drop)
             })
         }
     });
@@ -58,7 +58,8 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let mut sent = 0;
     let last = loop {
         // SAFETY: the array `data` lives to the end of the test, and neither engine accesses it after that.
-        let started = unsafe { core.engine.send(&layout, label, Slot::new(1), SendMode::Standard) };
+        let started =
+            unsafe { core.engine.send(&layout, label, Process::new(1), SendMode::Standard) };
         sent += 1;
         if let Operation::Pending(id) = started.expect("a send") {
             break id;
@@ -83,7 +84,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let mut got = [0u8; 8];
     for message in 0..=sent {
         let layout = Elements { origin: got.as_mut_ptr(), ..layout };
-        let (source, tag) = (Sender::Slot(Slot::new(0)), Tag::Any);
+        let (source, tag) = (Sender::Process(Process::new(0)), Tag::Any);
         let posting = Posting { layout, capacity: 8, context: CONTEXT, source, tag };
         // SAFETY: the array `got` lives through this call, and the receive is complete when the call returns
         // (asserted below).
@@ -102,7 +103,7 @@ fn detached_receive(core: &mut Core, data: &mut [u8; 8]) {
         // SAFETY: the callers keep the array, and the schedule is detached below.
         unsafe {
             schedules.start(engine, place, |steps| {
-                steps.receive(&part, Peer { slot: Slot::new(1), rank: 1 }).map(drop)
+                steps.receive(&part, Peer { process: Process::new(1), rank: 1 }).map(drop)
             })
         }
     });
@@ -123,7 +124,7 @@ fn a_detached_receive_of_a_schedule_is_waited_for() {
     let layout = Elements { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
     let label = Label { context: CONTEXT, tag: TAG, bytes: 8, types: typecheck::UNKNOWN };
     // SAFETY: the array `data` lives to the end of the test, and nobody writes it after the detach.
-    unsafe { other.send(&layout, label, Slot::new(0), SendMode::Standard) }.expect("a send");
+    unsafe { other.send(&layout, label, Process::new(0), SendMode::Standard) }.expect("a send");
     while !core.others_are_served() {
         core.progress().expect("a turn");
         other.progress().expect("a turn");

@@ -8,15 +8,15 @@ use typepack_test_support::random::Random;
 #[derive(Default)]
 struct Linear {
     posted: Vec<(u64, Sender, Tag, u64)>,
-    messages: Vec<(u64, Slot, i32, u64)>,
+    messages: Vec<(u64, Process, i32, u64)>,
 }
 
-fn accepts(source: Sender, tag: Tag, from: Slot, with: i32) -> bool {
-    (source == Sender::Any || source == Sender::Slot(from)) && tag.accepts(with)
+fn accepts(source: Sender, tag: Tag, from: Process, with: i32) -> bool {
+    (source == Sender::Any || source == Sender::Process(from)) && tag.accepts(with)
 }
 
 impl Linear {
-    fn arrive(&mut self, context: u64, from: Slot, with: i32) -> Option<u64> {
+    fn arrive(&mut self, context: u64, from: Process, with: i32) -> Option<u64> {
         let matches =
             |&(posted, source, tag, _): &_| posted == context && accepts(source, tag, from, with);
         self.posted.iter().position(matches).map(|at| self.posted.remove(at).3)
@@ -48,7 +48,7 @@ fn label(context: u64, tag: i32) -> Label {
 
 /// Returns the source, the tag and the number of a message. The test chose the number and stored it as the
 /// request id of `Arrived::Own`.
-fn number((slot, message): (Slot, Unexpected)) -> (Slot, i32, u64) {
+fn number((slot, message): (Process, Unexpected)) -> (Process, i32, u64) {
     match message.what {
         Arrived::Own(number) => (slot, message.tag, number),
         other => panic!("{other:?}"),
@@ -67,10 +67,10 @@ fn compare(seed: u64, calls: usize, forms: usize) {
         // queues grow and shrink.
         let growing = call / 400 % 2 == 0;
         let (context, from) =
-            (pick(&mut random, &CONTEXTS), Slot::new(pick(&mut random, &SOURCES)));
+            (pick(&mut random, &CONTEXTS), Process::new(pick(&mut random, &SOURCES)));
         let with = pick(&mut random, &TAGS);
         let form = random.below(forms as u64) as usize;
-        let source = if form & 1 == 0 { Sender::Slot(from) } else { Sender::Any };
+        let source = if form & 1 == 0 { Sender::Process(from) } else { Sender::Any };
         let tag = if form & 2 == 0 { Tag::Is(with) } else { Tag::Any };
         match random.below(12) {
             // A message arrives. If it matches no receive, it is kept while the queues may grow.
@@ -139,7 +139,7 @@ fn compare(seed: u64, calls: usize, forms: usize) {
         assert!(matching.cancel_receive(id), "{context} {source:?} {tag:?}");
     }
     for (context, from, tag, sent) in linear.messages.drain(..) {
-        let taken = matching.take(context, Sender::Slot(from), Tag::Is(tag));
+        let taken = matching.take(context, Sender::Process(from), Tag::Is(tag));
         assert_eq!(taken.map(number), Some((from, tag, sent)));
     }
     assert!(matching.posted.is_empty() && matching.messages.is_empty());
@@ -155,7 +155,7 @@ fn matching_equals_a_linear_list() {
 }
 
 fn slot(source: usize) -> Sender {
-    Sender::Slot(Slot::new(source))
+    Sender::Process(Process::new(source))
 }
 
 #[test]
@@ -165,11 +165,11 @@ fn receives_match_in_posting_order_across_forms() {
     m.post(7, slot(2), Tag::Any, 2);
     m.post(7, slot(2), Tag::Is(5), 3);
     m.post(7, Sender::Any, Tag::Any, 4);
-    assert_eq!(m.arrive(Slot::new(2), &label(6, 5)), None);
+    assert_eq!(m.arrive(Process::new(2), &label(6, 5)), None);
     for (source, tag, id) in [(2, 7, Some(2)), (2, 5, Some(1)), (2, 5, Some(3)), (1, 5, Some(4))] {
-        assert_eq!(m.arrive(Slot::new(source), &label(7, tag)), id);
+        assert_eq!(m.arrive(Process::new(source), &label(7, tag)), id);
     }
-    assert_eq!(m.arrive(Slot::new(1), &label(7, 5)), None);
+    assert_eq!(m.arrive(Process::new(1), &label(7, 5)), None);
     assert!(m.posted.is_empty());
 }
 
@@ -178,10 +178,10 @@ fn receives_match_in_posting_order_across_forms() {
 fn a_negative_tag_is_not_any_tag() {
     let mut m = Matching::default();
     m.post(7, slot(2), Tag::Any, 1);
-    m.keep(Slot::new(1), label(7, -1), Arrived::Own(1));
+    m.keep(Process::new(1), label(7, -1), Arrived::Own(1));
     assert!(m.look(7, slot(1), Tag::Is(0)).is_none());
     assert!(m.look(7, slot(1), Tag::Is(-1)).is_some());
-    assert_eq!(m.arrive(Slot::new(2), &label(7, -1)), Some(1));
+    assert_eq!(m.arrive(Process::new(2), &label(7, -1)), Some(1));
 }
 
 /// Checks queues of many messages, and queues of many receives, with different tags. They are emptied in the
@@ -198,14 +198,14 @@ fn many_wait() {
             for reverse in [false, true] {
                 let wanted = |tag| if any_tag == 1 { Tag::Any } else { Tag::Is(tag) };
                 let at = |n: i32| if reverse { COUNT - 1 - n } else { n };
-                (0..COUNT).for_each(|n| m.keep(Slot::new(0), label(0, n), Arrived::Own(0)));
+                (0..COUNT).for_each(|n| m.keep(Process::new(0), label(0, n), Arrived::Own(0)));
                 for n in 0..COUNT {
                     let (_, message) = m.take(0, source, wanted(at(n))).expect("a message");
                     assert_eq!(message.tag, if any_tag == 1 { n } else { at(n) });
                 }
                 (0..COUNT).for_each(|n| m.post(0, source, wanted(n), n as u64));
                 for n in 0..COUNT {
-                    let id = m.arrive(Slot::new(0), &label(0, at(n))).expect("a receive");
+                    let id = m.arrive(Process::new(0), &label(0, at(n))).expect("a receive");
                     assert_eq!(id, if any_tag == 1 { n } else { at(n) } as u64);
                 }
                 (0..COUNT).for_each(|n| m.post(0, source, wanted(n), n as u64));
@@ -224,7 +224,7 @@ fn many_wait() {
 fn the_tables_shrink_after_a_flood() {
     const FLOOD: usize = 50_000;
     const KEPT: usize = 10;
-    let from = Slot::new(3);
+    let from = Process::new(3);
     let mut m = Matching::default();
     for n in 0..FLOOD {
         m.post(1, Sender::Any, Tag::Is(n as i32), n as u64);
@@ -249,7 +249,7 @@ fn the_tables_shrink_after_a_flood() {
     // The receives and messages that are left are found in the right order.
     for n in 0..KEPT {
         assert_eq!(m.arrive(from, &label(1, n as i32)), Some(n as u64));
-        let (_, message) = m.take(2, Sender::Slot(from), Tag::Any).expect("a message");
+        let (_, message) = m.take(2, Sender::Process(from), Tag::Any).expect("a message");
         assert!(matches!(message.what, Arrived::Own(id) if id == n as u64));
     }
     assert!(m.posted.is_empty() && m.messages.is_empty());

@@ -22,7 +22,7 @@ fn a_message_to_oneself_rouses_the_poller() {
         let seen = fabric.announce();
         let label = Label { context: 0, tag: 0, bytes, types: 0 };
         // SAFETY: `data` lives to the end of the test, and the endpoint runs no turn after that.
-        unsafe { endpoint.send(&layout, label, Slot::new(0)) }.expect("a send");
+        unsafe { endpoint.send(&layout, label, Process::new(0)) }.expect("a send");
         assert_ne!(fabric.announce(), seen, "{bytes} bytes");
     }
 }
@@ -174,7 +174,7 @@ fn an_error_behind_a_send_is_not_an_error_of_the_send() {
         fails();
         // SAFETY: the function writes the 8 bytes of the message.
         let pack = |to: *mut u8| unsafe { to.write_bytes(7, 8) };
-        let dest = Slot::new(1);
+        let dest = Process::new(1);
         // SAFETY: `pack` writes no more than the bytes of the message.
         let sent = unsafe {
             match way {

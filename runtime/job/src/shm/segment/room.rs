@@ -56,8 +56,8 @@ impl Segment {
         }
     }
 
-    /// Maps area `number`, which has [`super::Layout::area_bytes`] bytes. The bytes are zero at the start of the
-    /// job. The mapping may outlive `self`.
+    /// Maps the first `bytes` bytes of area `number`. The bytes are zero at the start of the job. The mapping may outlive
+    /// `self`.
     ///
     /// Other processes may write to the area at any time. Therefore the caller may access the area only by
     /// atomics or by raw copies, and must tolerate any content. Before the first access to any part of the
@@ -65,16 +65,28 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if there is no area `number`, [`ErrorKind::NoMemory`] if address space has
-    /// run out, and [`ErrorKind::System`] if the system refuses for another reason.
-    pub fn map_area(&self, number: usize) -> Result<Mapping, Error> {
+    /// Returns [`ErrorKind::Argument`] if there is no area `number`, if `bytes` is 0, or if the areas of this segment are
+    /// shorter, [`ErrorKind::NoMemory`] if address space has run out, and [`ErrorKind::System`] if the system refuses for another reason.
+    pub fn map_area(&self, number: usize, bytes: usize) -> Result<Mapping, Error> {
+        self.check_range(0, bytes)?;
         let at = self.area(number)? as u64;
-        Mapping::shared(self.fd.as_fd(), at, self.layout.area_bytes(), Inherit::No).map_err(
-            |error| {
-                let what = format!("cannot map area {number} of the job's shared memory");
-                unmapped(what, self.layout.area_bytes() as u64, error)
-            },
-        )
+        Mapping::shared(self.fd.as_fd(), at, bytes, Inherit::No).map_err(|error| {
+            let what = format!("cannot map area {number} of the job's shared memory");
+            unmapped(what, bytes as u64, error)
+        })
+    }
+
+    /// Checks that a range lies in an area.
+    fn check_range(&self, offset: usize, len: usize) -> Result<(), Error> {
+        let area = self.layout.area_bytes();
+        if len > 0 && offset.checked_add(len).is_some_and(|end| end <= area) {
+            return Ok(());
+        }
+        let detail = format!(
+            "range: {len} bytes at offset {offset}; the range must have at least 1 byte and must lie within the area \
+             of {area} bytes"
+        );
+        Err(Error::new(ErrorKind::Argument, detail))
     }
 
     /// Allocates memory for `len` bytes at `offset` of area `number`, in whole pages. This must happen before
@@ -89,17 +101,7 @@ impl Segment {
     /// the area, [`ErrorKind::NoMemory`] if memory has run out, and [`ErrorKind::System`] if the system refuses
     /// for another reason.
     pub fn reserve_area(&self, number: usize, offset: usize, len: usize) -> Result<(), Error> {
-        let area = self.layout.area_bytes();
-        let end = offset.checked_add(len).filter(|&end| end <= area && len > 0);
-        if end.is_none() {
-            return Err(Error::new(
-                ErrorKind::Argument,
-                format!(
-                    "range: {len} bytes at offset {offset}; the range must have at least 1 byte and \
-                     must lie within the area of {area} bytes"
-                ),
-            ));
-        }
+        self.check_range(offset, len)?;
         let at = self.area(number)? + offset;
         memory::reserve(self.fd.as_fd(), at as u64, len as u64).map_err(|error| {
             Error::system(
@@ -109,8 +111,7 @@ impl Segment {
         })
     }
 
-    /// Maps the part of the pool of `slot` that the job uses: [`super::Layout::pool_bytes`] bytes. The mapping may
-    /// outlive `self`. The conditions of [`Segment::map_area`] hold for the pool too;
+    /// Maps the first `chunks` chunks of the pool of `slot`. The mapping may outlive `self`. The conditions of [`Segment::map_area`] hold for the pool too;
     /// [`Segment::reserve_pool`] allocates its memory.
     ///
     /// # Errors
@@ -120,9 +121,10 @@ impl Segment {
     ///
     /// # Panics
     ///
-    /// Panics if there is no such slot.
-    pub fn map_pool(&self, slot: usize) -> Result<Mapping, Error> {
-        let (at, bytes) = (self.layout.pool(slot) as u64, self.layout.pool_bytes());
+    /// Panics if there is no such slot, or if `chunks` is 0 or greater than [`pair::POOL_CHUNKS`].
+    pub fn map_pool(&self, slot: usize, chunks: usize) -> Result<Mapping, Error> {
+        assert!((1..=pair::POOL_CHUNKS).contains(&chunks), "a pool does not have {chunks} chunks");
+        let (at, bytes) = (self.layout.pool(slot) as u64, chunks * pair::CHUNK_BYTES);
         Mapping::shared(self.fd.as_fd(), at, bytes, Inherit::No).map_err(|error| {
             unmapped(format!("cannot map the pool of slot {slot}"), bytes as u64, error)
         })
@@ -140,7 +142,7 @@ impl Segment {
     /// Panics if there is no such slot, or if `chunks` is empty or reaches beyond the last chunk of the pool.
     pub fn reserve_pool(&self, slot: usize, chunks: Range<usize>) -> Result<(), Error> {
         let (from, to) = (chunks.start * pair::CHUNK_BYTES, chunks.end * pair::CHUNK_BYTES);
-        let bytes = self.layout.pool_bytes();
+        let bytes = pair::POOL_BYTES;
         assert!(from < to && to <= bytes, "{chunks:?} are not chunks of a pool of {bytes} bytes");
         let at = self.layout.pool(slot) + from;
         memory::reserve(self.fd.as_fd(), at as u64, (to - from) as u64).map_err(|error| {

@@ -45,7 +45,7 @@ impl Job {
         // SAFETY: the caller guarantees that `data` stays readable and unchanged until the send has ended (the
         // condition of `# Safety`), and `bytes` is its packed size.
         let sent =
-            unsafe { self.engines[0].send(&layout, label, Slot::new(1), SendMode::Standard) };
+            unsafe { self.engines[0].send(&layout, label, Process::new(1), SendMode::Standard) };
         let Operation::Pending(id) = sent.expect("a send") else {
             panic!("a long send is complete")
         };

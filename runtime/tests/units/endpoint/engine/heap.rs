@@ -158,8 +158,8 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let early = posted.then(|| post(&mut there));
         // SAFETY: the elements at `from_at` have `bytes` packed bytes. They stay readable and unchanged until the end
         // of the send, in this round.
-        let sent =
-            unsafe { here.send(&send, label, Slot::new(1), SendMode::Standard) }.expect("a send");
+        let sent = unsafe { here.send(&send, label, Process::new(1), SendMode::Standard) }
+            .expect("a send");
         if !posted {
             turn(&mut here, &mut there);
         }
@@ -214,7 +214,7 @@ fn what_is_withdrawn_arrives_as_it_was() {
         // after the send is detached.
         let (id, received) = unsafe {
             let Operation::Pending(id) =
-                here.send(&send, label, Slot::new(1), SendMode::Standard).unwrap()
+                here.send(&send, label, Process::new(1), SendMode::Standard).unwrap()
             else {
                 panic!("complete")
             };
@@ -258,7 +258,7 @@ fn receives_that_are_gone_or_too_small_answer() {
     // accesses the target only after its receive has ended or is detached.
     unsafe {
         let Operation::Pending(sent) =
-            here.send(&send, label, Slot::new(1), SendMode::Standard).unwrap()
+            here.send(&send, label, Process::new(1), SendMode::Standard).unwrap()
         else {
             panic!("complete")
         };
@@ -273,7 +273,7 @@ fn receives_that_are_gone_or_too_small_answer() {
         assert!(target.iter().all(|&byte| byte == 1));
 
         let Operation::Pending(sent) =
-            here.send(&send, label, Slot::new(1), SendMode::Standard).unwrap()
+            here.send(&send, label, Process::new(1), SendMode::Standard).unwrap()
         else {
             panic!("complete")
         };
@@ -391,7 +391,7 @@ fn lies_about_help_are_violations() {
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: `buffer_of` made the memory of the send in the heap, which outlives `victim`, and nobody writes to
         // it.
-        let sent = unsafe { victim.send(&layout, label, Slot::new(1), SendMode::Standard) }
+        let sent = unsafe { victim.send(&layout, label, Process::new(1), SendMode::Standard) }
             .expect("a send");
         let Operation::Pending(id) = sent else { panic!("complete") };
         let area = hostile.contact(0).expect("contact");
@@ -422,7 +422,7 @@ fn lies_about_help_are_violations() {
     // until the two engines have run their last turns.
     unsafe {
         there.receive(&any(receive, bytes, 3)).expect("a receive");
-        here.send(&send, label, Slot::new(1), SendMode::Standard).expect("a send");
+        here.send(&send, label, Process::new(1), SendMode::Standard).expect("a send");
     }
     let area = theirs.written_by(0).expect("a mailbox").expect("a name");
     there.progress().expect("a turn");
@@ -447,7 +447,7 @@ fn who_copies_the_last_piece_calls() {
     // SAFETY: both buffers hold `bytes` bytes, and only the two operations use them. They lie in heaps, which live as
     // long as the engines `here` and `there`.
     let received = unsafe {
-        here.send(&send, label, Slot::new(1), SendMode::Standard).expect("a send");
+        here.send(&send, label, Process::new(1), SendMode::Standard).expect("a send");
         there.progress().expect("a turn");
         there.receive(&any(receive, bytes, 3)).expect("a receive")
     };

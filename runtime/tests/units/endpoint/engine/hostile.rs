@@ -46,7 +46,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     let empty = Label { bytes: 0, ..label };
     let pending = loop {
         // SAFETY: an empty message has no byte to read, and `SendMode::Standard` lends no memory.
-        match unsafe { engine.send(&layout, empty, Slot::new(1), SendMode::Standard) }
+        match unsafe { engine.send(&layout, empty, Process::new(1), SendMode::Standard) }
             .expect("a send")
         {
             Operation::Done(_) => {}
@@ -63,13 +63,13 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     // SAFETY: the vector `buffer` is at least as long as the layout, and after these failed calls no
     // operation uses it.
     unsafe {
-        engine.send(&layout, label, Slot::new(1), SendMode::Standard).expect_err("a send");
+        engine.send(&layout, label, Process::new(1), SendMode::Standard).expect_err("a send");
         engine
             .receive(&Posting {
                 layout,
                 capacity: 16_000,
                 context: 0,
-                source: Sender::Slot(Slot::new(1)),
+                source: Sender::Process(Process::new(1)),
                 tag: Tag::Any,
             })
             .expect_err("a receive");
@@ -96,7 +96,7 @@ fn a_synchronous_send_ends_with_the_match() {
         for way in 0..4 {
             let capacity = if way == 3 { len / 2 } else { len };
             let to = Elements { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
-            let (context, source) = (6, Sender::Slot(Slot::new(0)));
+            let (context, source) = (6, Sender::Process(Process::new(0)));
             // SAFETY: the vector of `to` has room for `capacity` bytes and outlives the receives, all of which end
             // below. Nobody else uses it meanwhile.
             let receive = |there: &mut MessageEngine| unsafe {
@@ -105,7 +105,7 @@ fn a_synchronous_send_ends_with_the_match() {
             let posted = (way == 0).then(|| receive(&mut there).expect("a receive"));
             let label = Label { context, tag: 3, bytes: len, types: UNKNOWN };
             // SAFETY: the vector of `from` has `len` bytes. It outlives the send, which ends below, and never changes.
-            let sent = unsafe { here.send(&from, label, Slot::new(1), how) }.expect("a send");
+            let sent = unsafe { here.send(&from, label, Process::new(1), how) }.expect("a send");
             let Operation::Pending(id) = sent else { panic!("{len} bytes are complete") };
             here.progress().expect("a turn");
             assert!(!here.requests().is_complete(id), "{len} bytes");
@@ -147,7 +147,7 @@ fn only_unmatched_receives_are_cancelled() {
     let to = Elements { origin: buffer.as_mut_ptr().cast(), plan: &word, count: 4 };
     let from = Elements { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
     let label = Label { context: 2, tag: 1, bytes: 32, types: UNKNOWN };
-    for source in [Sender::Any, Sender::Slot(Slot::new(0))] {
+    for source in [Sender::Any, Sender::Process(Process::new(0))] {
         // SAFETY: the vector of `to` has the 32 bytes of the layout and outlives both receives, which end below. The
         // test reads it only afterwards.
         let mut receive = || unsafe {
@@ -160,7 +160,7 @@ fn only_unmatched_receives_are_cancelled() {
         assert!(engine.cancel_receive(first) && !engine.cancel_receive(first));
         // SAFETY: the vector of `from` has 32 bytes. The send to this rank itself completes in this call, while the
         // vector lives.
-        unsafe { engine.send(&from, label, Slot::new(0), SendMode::Standard) }.expect("a send");
+        unsafe { engine.send(&from, label, Process::new(0), SendMode::Standard) }.expect("a send");
         assert!(!engine.cancel_receive(second));
         assert!(matches!(engine.requests().fetch(second), Some(Ok(_))));
         assert_eq!((engine.requests().in_flight(), buffer[3]), (0, 5));
@@ -193,7 +193,7 @@ fn hostile_envelopes_are_errors() {
             engine.receive(&any(layout, 512, 0)).expect("a receive");
             let label = Label { context: 0, tag: 0, bytes: 512, types: UNKNOWN };
             let offer = Label { bytes: 0, ..label };
-            engine.send(&layout, offer, Slot::new(1), SendMode::Standard).expect("a send");
+            engine.send(&layout, offer, Process::new(1), SendMode::Standard).expect("a send");
         }
         let mut tx =
             Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
@@ -212,8 +212,8 @@ fn hostile_envelopes_are_errors() {
             });
             tx.publish(&area, room, &words, 7);
         }
-        hostile.reserve_stamps(0).expect("stamps");
-        let mut filler = Filler::new(hostile.window());
+        hostile.reserve_stamps(0, &area).expect("stamps");
+        let mut filler = Filler::default();
         for _ in 0..random() % 4 {
             if let Ok(Some(number)) = filler.next(&area) {
                 let lengths = [1, 512, CHUNK_BYTES as u64, CHUNK_BYTES as u64 + 1, u64::MAX];

@@ -89,7 +89,7 @@ fn transfer(
     // SAFETY: both layouts lie in heaps that outlive the engines, and their elements have `bytes` packed bytes. Only
     // the two operations use the memory until they end.
     let (sent, received) = unsafe {
-        let sent = here.send(&source, label, Slot::new(1), SendMode::Standard).expect("a send");
+        let sent = here.send(&source, label, Process::new(1), SendMode::Standard).expect("a send");
         (sent, there.receive(&any(target, bytes, CONTEXT)).expect("a receive"))
     };
     let (Operation::Pending(sent), Operation::Pending(received)) = (sent, received) else {
@@ -164,8 +164,9 @@ fn a_definition_waits_for_its_answer() {
     for plan in &plans {
         for _ in 0..2 {
             // SAFETY: the source lies in a heap that outlives the engine, has `bytes` packed bytes, and never changes.
-            let send =
-                unsafe { here.send(&source.layout(plan), label, Slot::new(1), SendMode::Standard) };
+            let send = unsafe {
+                here.send(&source.layout(plan), label, Process::new(1), SendMode::Standard)
+            };
             sent.push(send.expect("a send"));
         }
     }

@@ -60,7 +60,7 @@ impl Job {
         // SAFETY: the caller guarantees that `data` stays readable and unchanged until the send has ended (the
         // condition of `# Safety`), and `bytes` is its packed size.
         let sent =
-            unsafe { self.engines[0].send(&layout, label, Slot::new(1), SendMode::Standard) };
+            unsafe { self.engines[0].send(&layout, label, Process::new(1), SendMode::Standard) };
         match sent.expect("a send") {
             Operation::Pending(id) => Some(id),
             Operation::Done(_) => None,
@@ -372,7 +372,7 @@ fn a_copy_is_made_before_the_first_part() {
         let label = Label { context: CONTEXT, tag, bytes, types: UNKNOWN };
         let how = SendMode::Buffered(None);
         // SAFETY: `memory` has `bytes` bytes and lives until the call returns; the send then uses a copy.
-        unsafe { job.engines[0].send(&layout, label, Slot::new(1), how) }.expect("a send");
+        unsafe { job.engines[0].send(&layout, label, Process::new(1), how) }.expect("a send");
         memory.fill(1);
     }
     for (tag, data) in (0..).zip(&kept) {

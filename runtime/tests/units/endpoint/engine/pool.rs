@@ -44,7 +44,7 @@ fn exchange(engines: &mut [MessageEngine], bytes: u64, distances: &[usize]) {
     let mut pending = Vec::new();
     for (from, to, data, got) in &mut all {
         let room = Elements { origin: got.as_mut_ptr(), plan: &byte, count: bytes };
-        let (source, tag) = (Sender::Slot(Slot::new(*from)), Tag::Is(1));
+        let (source, tag) = (Sender::Process(Process::new(*from)), Tag::Is(1));
         let posting = Posting { layout: room, capacity: bytes, context: CONTEXT, source, tag };
         // SAFETY: the vector `got` has `bytes` bytes and outlives the receive, which ends below. Nobody else uses it.
         let received = unsafe { engines[*to].receive(&posting) }.expect("a receive");
@@ -52,7 +52,7 @@ fn exchange(engines: &mut [MessageEngine], bytes: u64, distances: &[usize]) {
         let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: the vector `data` has `bytes` bytes and outlives the send, which ends below. Nobody changes it.
         let sent =
-            unsafe { engines[*from].send(&layout, label, Slot::new(*to), SendMode::Standard) };
+            unsafe { engines[*from].send(&layout, label, Process::new(*to), SendMode::Standard) };
         pending.push((*to, received));
         pending.push((*from, sent.expect("a send")));
     }

@@ -57,7 +57,8 @@ fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let label = Label { context: CONTEXT, tag: 1, bytes: count, types: UNKNOWN };
     // SAFETY: `data` has `count` bytes. The tests change or free `data` only after the send is complete or detached, or
     // run no turn afterwards.
-    match unsafe { engine.send(&layout, label, Slot::new(1), SendMode::Standard) }.expect("a send")
+    match unsafe { engine.send(&layout, label, Process::new(1), SendMode::Standard) }
+        .expect("a send")
     {
         Operation::Pending(id) => id,
         Operation::Done(_) => panic!("complete"),

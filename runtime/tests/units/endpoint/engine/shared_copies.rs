@@ -57,7 +57,8 @@ fn send(engine: &mut MessageEngine, origin: *mut u8, plan: &Plan) -> u64 {
     let label = Label { context: CONTEXT, tag: 1, bytes: LEN as u64, types: UNKNOWN };
     // SAFETY: `room` has made the `LEN` bytes at `origin` in a heap, which outlives the engine. The tests change them
     // only after the send has ended.
-    match unsafe { engine.send(&layout, label, Slot::new(1), SendMode::Standard) }.expect("a send")
+    match unsafe { engine.send(&layout, label, Process::new(1), SendMode::Standard) }
+        .expect("a send")
     {
         Operation::Pending(id) => id,
         Operation::Done(_) => panic!("complete"),
@@ -96,7 +97,8 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
         let area = area(&theirs);
         assert_eq!(area.split().claim_back(1, PIECES), Some(0));
         let ending = crate::shm::failure::Ending::Exited(1);
-        segment.declare_failure(crate::shm::failure::Failure { rank: 2, ending });
+        segment.record_failure(crate::shm::failure::Failure { slot: 2, rank: 2, ending });
+        segment.tell_failure(2, 0..2);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| there.detach(received));
             for _ in 0..10_000 {

@@ -50,7 +50,7 @@ fn send([from, to]: &mut [MessageEngine; 2], bytes: usize, count: usize, posted:
         let label = Label { context: CONTEXT, tag: 1, bytes: bytes as u64, types: UNKNOWN };
         // SAFETY: the vector `data` has `bytes` bytes, never changes, and outlives the send, which is complete at once
         // (asserted below).
-        let sent = unsafe { from.send(&layout, label, Slot::new(1), SendMode::Standard) };
+        let sent = unsafe { from.send(&layout, label, Process::new(1), SendMode::Standard) };
         assert!(matches!(sent, Ok(Operation::Done(_))));
         while !posted && to.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
             to.progress().expect("a turn");
@@ -129,7 +129,7 @@ fn an_old_payload_in_the_slot_is_no_mark() {
         // SAFETY: the closure gets the address of room for the 4096 bytes of the label, and writes so many.
         let pack = |to: *mut u8| unsafe { to.write_bytes(7, 4096) };
         // SAFETY: `pack` writes `label.bytes` bytes, which is less than `EAGER_MAX`.
-        let packed = unsafe { from.send_packed(label, Slot::new(1), pack) };
+        let packed = unsafe { from.send_packed(label, Process::new(1), pack) };
         assert!(packed.is_ok());
         finish(to, id);
         assert!(got == [7; 4096]);

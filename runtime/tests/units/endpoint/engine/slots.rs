@@ -1,8 +1,10 @@
 //! Tests a process that joins a job after the job has started. The job starts with two ranks, and the slot
-//! of the process comes after the slots of these ranks.
+//! of the process comes after the slots of these ranks. Many others join with it, so the pairs that talk later are smaller
+//! than the pair of the two ranks.
 
 use super::super::*;
 use crate::message::payload::SendMode;
+use crate::shm::pair::Geometry;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
@@ -22,7 +24,7 @@ fn send(
     let mut got = vec![0u8; bytes as usize];
     let layout = Elements { origin: data.as_mut_ptr(), plan, count: bytes };
     let room = Elements { origin: got.as_mut_ptr(), plan, count: bytes };
-    let (source, tag) = (Sender::Slot(Slot::new(from_slot)), Tag::Is(1));
+    let (source, tag) = (Sender::Process(Process::new(from_slot)), Tag::Is(1));
     let posting = Posting { layout: room, capacity: bytes, context: CONTEXT, source, tag };
     let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: the vector `got` has room for `bytes` bytes and outlives the receive, which ends below. Nobody else uses
@@ -30,7 +32,7 @@ fn send(
     let receive = |to: &mut MessageEngine| unsafe { to.receive(&posting) }.expect("a receive");
     let early = posted.then(|| receive(to));
     // SAFETY: the vector `data` has `bytes` bytes, never changes, and outlives the send, which ends below.
-    let sent = unsafe { from.send(&layout, label, Slot::new(to_slot), SendMode::Standard) };
+    let sent = unsafe { from.send(&layout, label, Process::new(to_slot), SendMode::Standard) };
     while !posted && to.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
         to.progress().expect("a turn");
     }
@@ -58,9 +60,12 @@ fn a_process_in_a_slot_beyond_the_ranks_is_met() {
         let fabric = Fabric::join(segment.clone(), slot).expect("a process");
         MessageEngine::new(fabric, 8 << 10)
     };
+    segment.add_world(2).expect("room");
     let (mut first, mut second) = (join(0), join(1));
     send((&mut first, 0), (&mut second, 1), (&byte, 8), false);
+    segment.add_world(40).expect("room");
     let mut late = join(LATE);
+    assert_eq!((first.fabric.world(), late.fabric.world()), (0..2, LATE..42));
     for bytes in [8, 4096, 1 << 20] {
         for posted in [false, true] {
             send((&mut late, LATE), (&mut first, 0), (&byte, bytes), posted);
@@ -70,4 +75,9 @@ fn a_process_in_a_slot_beyond_the_ranks_is_met() {
         }
     }
     assert!([&first, &second, &late].iter().all(|engine| engine.others_are_served()));
+    let geometry = |from: &MessageEngine, to| from.fabric.contact(to).expect("an area").geometry();
+    assert_eq!(geometry(&first, 1), Geometry::of(2));
+    // The pool of the first rank stays as it is.
+    assert_eq!(geometry(&second, 0), Geometry::of(42).with_pool(Geometry::of(2).pool()));
+    assert_eq!(geometry(&late, 0), Geometry::of(42));
 }

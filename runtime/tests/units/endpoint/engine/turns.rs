@@ -80,7 +80,8 @@ impl Buffer {
         let label = Label { context: CONTEXT, tag, bytes: self.bytes(), types: UNKNOWN };
         // SAFETY: the layout consists of elements of this buffer, which stay readable and unchanged until the send has
         // ended (condition of `# Safety`), and `bytes` is its packed size.
-        let sent = unsafe { engine.send(&self.layout(), label, Slot::new(to), SendMode::Standard) };
+        let sent =
+            unsafe { engine.send(&self.layout(), label, Process::new(to), SendMode::Standard) };
         let Operation::Pending(id) = sent.expect("a send") else {
             panic!("a long send is complete")
         };

@@ -78,7 +78,7 @@ fn who_checks_decides() {
             let early = posted.then(|| receive(&mut ranks[1]));
             // SAFETY: the vector of `from` has `bytes` bytes and outlives the send, which ends in this round. Nobody
             // changes it.
-            let sent = unsafe { ranks[0].send(&from, label, Slot::new(1), how) };
+            let sent = unsafe { ranks[0].send(&from, label, Process::new(1), how) };
             while !posted && ranks[1].probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
                 ranks.iter_mut().for_each(|rank| {
                     rank.progress().expect("a turn");
@@ -120,7 +120,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
         for _ in 0..2 {
             // SAFETY: the vector of `from` has `bytes` bytes and outlives the send, which completes before the call
             // returns (asserted below).
-            let sent = unsafe { ranks[0].send(&from, label, Slot::new(1), SendMode::Standard) };
+            let sent = unsafe { ranks[0].send(&from, label, Process::new(1), SendMode::Standard) };
             assert!(matches!(sent, Ok(Operation::Done(_))));
             if ranks[1].peers[0].link.rx.is_none() {
                 ranks[1].progress().expect("a turn");
@@ -128,7 +128,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
             }
         }
         // SAFETY: `target` has `bytes` bytes and outlives the call, and nothing else accesses it during the call.
-        let glance = unsafe { ranks[1].glance(&any(to, bytes, CONTEXT), Slot::new(0)) };
+        let glance = unsafe { ranks[1].glance(&any(to, bytes, CONTEXT), Process::new(0)) };
         match (checks, glance.expect("a look")) {
             (true, Glance::Other) => assert!(target.iter().all(|&value| value == 1)),
             (false, Glance::Done(_)) => assert!(target == data),
@@ -159,7 +159,7 @@ fn messages_to_oneself_are_compared() {
         let early = posted.then(|| receive(&mut engine));
         // SAFETY: `data` has `4 * count` bytes. It outlives the send, which is complete once the receive and the send
         // have been called, and nobody changes it.
-        let sent = unsafe { engine.send(&from, label, Slot::new(0), how) };
+        let sent = unsafe { engine.send(&from, label, Process::new(0), how) };
         let received = early.unwrap_or_else(|| receive(&mut engine));
         let [sent, received] = [sent, received].map(|started| match started {
             Ok(Operation::Done(status)) => Ok(status),

@@ -50,7 +50,7 @@ impl Job {
         let label = Label { context, tag, bytes, types: UNKNOWN };
         let how = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
         // SAFETY: the vector `out` has `LONG` bytes and outlives the engines, which never write it.
-        unsafe { self.here.send(&layout, label, Slot::new(1), how) }.expect("a send")
+        unsafe { self.here.send(&layout, label, Process::new(1), how) }.expect("a send")
     }
 
     fn receive(&mut self, (context, tag): (u64, i32), bytes: usize) -> Operation {

@@ -123,7 +123,7 @@ fn every_word_has_its_states() {
                 match state {
                     State::NoRequest => Ok(Operation::Pending(7 << 32)),
                     State::Receive => victim.receive(&any(layout, bytes, CONTEXT)),
-                    _ => victim.send(&layout, label, Slot::new(dest), how),
+                    _ => victim.send(&layout, label, Process::new(dest), how),
                 }
             };
             let Ok(Operation::Pending(id)) = started else { panic!("{started:?}") };
@@ -183,7 +183,7 @@ fn help_with_another_message_is_a_violation() {
         let label = Label { context: CONTEXT, tag: 1, bytes: LONG, types: UNKNOWN };
         // SAFETY: the send reads `LONG` bytes of the heap of `victim`, which outlives the engine. Nobody writes to
         // them.
-        let sent = unsafe { victim.send(&layout, label, Slot::new(1), SendMode::Standard) };
+        let sent = unsafe { victim.send(&layout, label, Process::new(1), SendMode::Standard) };
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         let area = hostile.contact(0).expect("contact");
         let place = Place { space: Space::Heap, number: BYTES, origin: 0, count };
@@ -236,7 +236,7 @@ fn every_protocol_carries_every_length() {
                 };
                 let early = posted.then(|| post(&mut there));
                 // SAFETY: `from` has `len` bytes, which nobody changes before the send ends, in this round.
-                let sent = unsafe { here.send(&send, label, Slot::new(1), SendMode::Standard) }
+                let sent = unsafe { here.send(&send, label, Process::new(1), SendMode::Standard) }
                     .expect("a send");
                 while !posted && there.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
                     there.progress().expect("a turn");
@@ -287,7 +287,7 @@ fn ring_room(plan: &Plan, bytes: u64) -> usize {
     for sent in 0.. {
         // SAFETY: the array has at least `bytes` bytes, never changes, and lives longer than this loop. The engine runs
         // no turn after the loop.
-        match unsafe { engine.send(&layout, label, Slot::new(1), SendMode::Standard) }
+        match unsafe { engine.send(&layout, label, Process::new(1), SendMode::Standard) }
             .expect("a send")
         {
             Operation::Done(_) => {}
@@ -311,14 +311,15 @@ fn an_ack_into_a_full_ring_is_written_later() {
         let how = SendMode::Synchronous;
         // SAFETY: the array `data` has at least `bytes` bytes, never changes, and lives to the end of the round.
         // Neither engine runs a turn after that.
-        let sent = unsafe { sender.send(&layout, label, Slot::new(1), how) };
+        let sent = unsafe { sender.send(&layout, label, Process::new(1), how) };
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         receiver.progress().expect("a turn");
         let label = Label { tag: 2, ..label };
         for _ in 0..room {
             // SAFETY: the array `data` has at least `bytes` bytes, and the send is complete when the call returns
             // (asserted below).
-            let filled = unsafe { receiver.send(&layout, label, Slot::new(0), SendMode::Standard) };
+            let filled =
+                unsafe { receiver.send(&layout, label, Process::new(0), SendMode::Standard) };
             assert!(matches!(filled, Ok(Operation::Done(_))), "{filled:?}");
         }
         let mut got = [0u8; SHORT as usize];

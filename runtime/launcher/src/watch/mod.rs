@@ -1,6 +1,8 @@
-//! Watches a started job until all its ranks have ended.
+//! Watches a job until all its ranks have ended.
 //!
-//! `start.rs` starts the job. This file polls all descriptors, passes events to `ending.rs`, output to
+//! A job consists of worlds, groups of ranks that start together (`start.rs`). The ranks of the command line are the first
+//! world; [`Job::start`] adds others while the job runs. Each world has an end of its own (`ending.rs`): a failure ends
+//! the world of the rank that has failed. This file polls all descriptors, passes events to `ending.rs`, output to
 //! `forward.rs` and input to `input.rs`, prints what the ranks wait for (`waits.rs`), and answers each process that
 //! registers as a rank (`shm/attach.rs`).
 //!
@@ -11,13 +13,16 @@
 //! - The thread that runs this code is the thread that forked the ranks, because the kernel kills the ranks
 //!   when that thread ends.
 
+mod deaths;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use typepack_job::shm::failure::{Ending, Failure};
-use typepack_job::shm::layout::State;
 use typepack_job::shm::segment::Segment;
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
 use typepack_job::sys::process::{self, ExecFailure, Exit};
@@ -25,10 +30,10 @@ use typepack_job::sys::stream::{self, Transfer};
 use typepack_job::sys::{channel, inspect, signal};
 
 use crate::args;
-use crate::ending::{Action, End, Outcome, judge};
+use crate::ending::{Action, End, Outcome};
 use crate::forward::{Outputs, Trouble};
 use crate::input::Input;
-use crate::start::{self, Started};
+use crate::start;
 use crate::waits::{self, Watchdog};
 
 /// How long mpiexec waits for the exit code of a wrapper after the rank inside the wrapper has died, or for
@@ -62,6 +67,8 @@ struct Member {
 #[derive(Debug)]
 struct Watched {
     rank: start::Rank,
+    /// The index of its world in `Job::worlds`.
+    world: usize,
     member: Option<Member>,
     exit: Option<Exit>,
     /// True if the failure of this rank has been handled.
@@ -92,11 +99,23 @@ impl Watched {
     }
 }
 
+/// What mpiexec knows about the ranks that it has started together.
+#[derive(Debug)]
+struct World<'a> {
+    /// The slots of the ranks, which are also their indices in `Job::ranks`.
+    slots: Range<usize>,
+    plan: &'a args::Job,
+    report: Option<OwnedFd>,
+    end: End,
+    /// True if the ranks know of a failure.
+    has_told: bool,
+}
+
 /// The source of an event: what a polled descriptor belongs to.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Signal,
-    Report,
+    Report(usize),
     Control(usize),
     Child(usize),
     Member(usize),
@@ -109,8 +128,11 @@ enum Event {
 #[derive(Debug)]
 pub struct Job<'a> {
     segment: Segment,
+    /// The ranks of all worlds, by slot.
     ranks: Vec<Watched>,
-    report: Option<OwnedFd>,
+    worlds: Vec<World<'a>>,
+    /// The worlds whose outcome is decided, in the order in which that happened.
+    decided: Vec<usize>,
     input: Input,
     outputs: &'a mut Outputs,
     signals: BorrowedFd<'a>,
@@ -118,7 +140,6 @@ pub struct Job<'a> {
     started: Instant,
     /// Looks whether anything moves; `None` if that is switched off, or if it has told that nothing does.
     watchdog: Option<Watchdog>,
-    end: End,
     /// True if mpiexec no longer uses the ids of the process groups. The kernel may then reuse them.
     groups_ended: bool,
     /// True if the user does not want to wait for the rest of the output.
@@ -126,37 +147,61 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// Makes the state that watches a started job. If nothing in the job moves for the time `watchdog`, mpiexec tells
-    /// what the ranks wait for.
+    /// Makes the state that watches a job, which has no ranks yet. The time limit of `plan` begins now. If nothing in
+    /// the job moves for the time `watchdog`, mpiexec tells what the ranks wait for.
     pub fn new(
-        started: Started,
+        segment: Segment,
         outputs: &'a mut Outputs,
-        signals: BorrowedFd<'a>,
+        (signals, input): (BorrowedFd<'a>, Input),
         (plan, watchdog): (&'a args::Job, Option<Duration>),
     ) -> Self {
         let now = Instant::now();
-        let watched = |rank| Watched {
-            rank,
-            member: None,
-            exit: None,
-            failed: false,
-            parting: None,
-            wrapper_until: None,
-        };
         Self {
-            segment: started.segment,
-            ranks: started.ranks.into_iter().map(watched).collect(),
-            report: Some(started.report),
-            input: started.input,
+            segment,
+            ranks: Vec::new(),
+            worlds: Vec::new(),
+            decided: Vec::new(),
+            input,
             outputs,
             signals,
             plan,
             started: now,
             watchdog: watchdog.map(|period| Watchdog::new(period, now)),
-            end: End::new(plan.kill_after),
             groups_ended: false,
             impatient: false,
         }
+    }
+
+    /// Starts the ranks that `plan` describes as a new world of this job.
+    ///
+    /// # Errors
+    ///
+    /// Returns a one-line message if the world cannot be started. Then no process of it remains, and the job goes on.
+    pub fn start(
+        &mut self,
+        plan: &'a args::Job,
+        setting: &start::Setting<'_>,
+        stdin: Option<OwnedFd>,
+    ) -> Result<(), String> {
+        let started = start::start(&self.segment, plan, setting, stdin)?;
+        let world = self.worlds.len();
+        self.ranks.extend(started.ranks.into_iter().map(|rank| Watched {
+            rank,
+            world,
+            member: None,
+            exit: None,
+            failed: false,
+            parting: None,
+            wrapper_until: None,
+        }));
+        self.worlds.push(World {
+            slots: started.slots,
+            plan,
+            report: Some(started.report),
+            end: End::new(plan.kill_after),
+            has_told: false,
+        });
+        Ok(())
     }
 
     /// Watches the job until all ranks have ended and their output is written. Returns the exit code of
@@ -166,7 +211,7 @@ impl<'a> Job<'a> {
             let now = Instant::now();
             let deadlines = self.ranks.iter().filter_map(|rank| rank.wrapper_until);
             let deadline = deadlines
-                .chain(self.end.deadline())
+                .chain(self.worlds.iter().filter_map(|world| world.end.deadline()))
                 .chain(self.input.deadline())
                 .chain(self.time_is_over_at())
                 .chain(self.watchdog.as_ref().map(Watchdog::deadline))
@@ -175,36 +220,60 @@ impl<'a> Job<'a> {
         }
         self.end_groups();
         self.drain();
-        // `survive` has already told of the failures of a job that went on.
-        let is_told = self.plan.goes_on && self.end.is_natural();
-        if !self.parted_as_one()
-            && !is_told
-            && let Some(line) = self.end.outcome().and_then(Outcome::line)
-        {
-            self.outputs.tell(&line);
-        }
+        self.tell_outcomes();
         if self.plan.exit_codes {
             self.tell_exit_codes();
         }
         self.write_out();
-        self.end.outcome().map_or(0, Outcome::exit_code)
+        self.outcomes().next().map_or(0, Outcome::exit_code)
+    }
+
+    /// Returns the outcomes of the worlds, in the order in which they were decided.
+    fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        self.decided.iter().filter_map(|&world| self.worlds[world].end.outcome())
+    }
+
+    /// Tells why worlds have ended, each reason once.
+    fn tell_outcomes(&mut self) {
+        let mut lines: Vec<String> = Vec::new();
+        for &number in &self.decided {
+            let world = &self.worlds[number];
+            // `survive` has already told of the failures of a world that went on.
+            let is_told = world.plan.goes_on && world.end.is_natural();
+            if !is_told
+                && !self.parted_as_one(world)
+                && let Some(line) = world.end.outcome().and_then(Outcome::line)
+                && !lines.contains(&line)
+            {
+                lines.push(line);
+            }
+        }
+        for line in lines {
+            self.outputs.tell(&line);
+        }
     }
 
     /// Returns the time at which the job's time limit expires, or `None` if there is no limit or the job is
     /// already ending.
     fn time_is_over_at(&self) -> Option<Instant> {
-        let limit = self.plan.timeout.filter(|_| !self.end.is_ending())?;
+        let limit = self.plan.timeout.filter(|_| !self.is_ending())?;
         self.started.checked_add(limit)
+    }
+
+    /// Returns true if mpiexec has told the ranks of all worlds to end.
+    fn is_ending(&self) -> bool {
+        self.worlds.iter().all(|world| world.end.is_ending())
     }
 
     /// Returns what the descriptions of waits need to know about the ranks.
     fn waiting_ranks(&self) -> Vec<waits::Rank> {
-        let of = |watched: &Watched| {
+        let of = |(index, watched): (usize, &Watched)| {
             let member = watched.member.as_ref().filter(|member| !member.gone);
             let member = member.map(|member| member.pid.as_raw_nonzero().get());
-            waits::Rank { member, gone: watched.is_gone() }
+            let number = index - self.worlds[watched.world].slots.start;
+            waits::Rank { number, world: watched.world, member, gone: watched.is_gone() }
         };
-        self.ranks.iter().map(of).collect()
+        self.ranks.iter().enumerate().map(of).collect()
     }
 
     /// Prints `reason`, and a line for each rank that says what it waits for. If no rank waits, prints nothing unless
@@ -222,7 +291,7 @@ impl<'a> Job<'a> {
     /// Tells once if nothing in the job moves.
     fn look_for_hang(&mut self, now: Instant) {
         let Some(mut watchdog) = self.watchdog.take() else { return };
-        if self.end.is_ending() {
+        if self.is_ending() {
             return;
         }
         match watchdog.look(&self.segment, &self.waiting_ranks(), now) {
@@ -248,21 +317,21 @@ impl<'a> Job<'a> {
         self.outputs.tell(&format!("exit codes: {}", codes.join(",")));
     }
 
-    /// Returns true if all ranks finalized and then exited with the same code other than 0. Such a code is
+    /// Returns true if all ranks of a world finalized and then exited with the same code other than 0. Such a code is
     /// the program's own result (for a bad argument, for example), and the program has printed the reason
     /// itself.
-    fn parted_as_one(&self) -> bool {
-        let first = self.ranks.first().and_then(|watched| watched.parting);
-        first.is_some() && self.ranks.iter().all(|watched| watched.parting == first)
+    fn parted_as_one(&self, world: &World<'_>) -> bool {
+        let ranks = &self.ranks[world.slots.clone()];
+        let first = ranks.first().and_then(|watched| watched.parting);
+        first.is_some() && ranks.iter().all(|watched| watched.parting == first)
     }
 
     /// Waits until `deadline` or until an event arrives, and handles the events.
     fn turn(&mut self, deadline: Option<Instant>, now: Instant) {
         let (ready, broken) = self.poll(deadline, now);
         if let Some(error) = broken {
-            let action =
-                self.end.broken(Outcome::Broken(format!("cannot wait for the ranks: {error}")));
-            self.carry_out(action);
+            let why = format!("cannot wait for the ranks: {error}");
+            self.decide_all(|end| end.broken(Outcome::Broken(why.clone())));
         }
         let now = Instant::now();
         // Handle deaths before output, because the other ranks must learn of a death as soon as possible.
@@ -270,7 +339,7 @@ impl<'a> Job<'a> {
         for event in &ready {
             match *event {
                 Event::Signal => self.take_signals(now),
-                Event::Report => self.take_report(),
+                Event::Report(world) => self.take_report(world),
                 Event::Control(rank) => self.take_registration(rank, now),
                 Event::Child(rank) => self.take_child(rank, now),
                 Event::Member(rank) => self.take_member(rank, now),
@@ -295,11 +364,9 @@ impl<'a> Job<'a> {
             && self.time_is_over_at().is_some_and(|at| at <= now)
         {
             self.tell_waits("the time is over; what the ranks wait for:", false);
-            let action = self.end.timed_out(limit, now);
-            self.carry_out(action);
+            self.decide_all(|end| end.timed_out(limit, now));
         }
-        let action = self.end.tick(now);
-        self.carry_out(action);
+        self.decide_all(|end| end.tick(now));
         self.look_for_hang(now);
     }
 
@@ -310,15 +377,17 @@ impl<'a> Job<'a> {
         deadline: Option<Instant>,
         now: Instant,
     ) -> (Vec<Event>, Option<std::io::Error>) {
-        let mut fds = Vec::with_capacity(self.ranks.len() * 5 + 6);
+        let mut fds = Vec::with_capacity(self.ranks.len() * 5 + self.worlds.len() + 5);
         let mut events = Vec::with_capacity(fds.capacity());
         let mut add = |event, fd, flags| {
             fds.push(PollFd::from_borrowed_fd(fd, flags));
             events.push(event);
         };
         add(Event::Signal, self.signals, PollFlags::IN);
-        if let Some(report) = &self.report {
-            add(Event::Report, report.as_fd(), PollFlags::IN);
+        for (index, world) in self.worlds.iter().enumerate() {
+            if let Some(report) = &world.report {
+                add(Event::Report(index), report.as_fd(), PollFlags::IN);
+            }
         }
         for (index, watched) in self.ranks.iter().enumerate() {
             if watched.member.is_none() && watched.exit.is_none() {
@@ -384,21 +453,21 @@ impl<'a> Job<'a> {
                 _ => {
                     // A second signal, or a signal after the ranks have ended, means that the user does not
                     // want to wait for the rest of the output.
-                    self.impatient |= self.end.is_ending() || self.groups_ended;
+                    self.impatient |= self.is_ending() || self.groups_ended;
                     if !self.impatient && matches!(signal, libc::SIGINT | libc::SIGTERM) {
                         self.tell_waits(ASKED, false);
                     }
-                    let action = self.end.signalled(signal, now);
-                    self.carry_out(action);
+                    self.decide_all(|end| end.signalled(signal, now));
                 }
             }
         }
     }
 
-    /// Handles an event of the report pipe: either a child could not execute its program, or the pipe is at
+    /// Handles an event of the report pipe of a world: either a child could not execute its program, or the pipe is at
     /// end-of-file, because every child has succeeded in its exec or has exited.
-    fn take_report(&mut self) {
-        let Some(report) = &self.report else { return };
+    fn take_report(&mut self, number: usize) {
+        let world = &mut self.worlds[number];
+        let Some(report) = &world.report else { return };
         let mut record = [0; ExecFailure::BYTES];
         match stream::read(report.as_fd(), &mut record) {
             Ok(Transfer::Moved(ExecFailure::BYTES)) => {
@@ -406,7 +475,7 @@ impl<'a> Job<'a> {
                 let error = std::io::Error::from_raw_os_error(failure.errno);
                 let code = if failure.errno == libc::ENOENT { 127 } else { 126 };
                 let rank = failure.number as usize;
-                let app = &self.plan.apps[self.plan.app_of(rank)];
+                let app = &world.plan.apps[world.plan.app_of(rank)];
                 let why = match &app.directory {
                     Some(directory) if !directory.is_dir() => {
                         format!("-wdir: '{}': {error}", directory.display())
@@ -416,11 +485,10 @@ impl<'a> Job<'a> {
                         app.program.to_string_lossy()
                     ),
                 };
-                let action = self.end.broken(Outcome::NotStarted(why, code));
-                self.carry_out(action);
+                self.decide(number, |end| end.broken(Outcome::NotStarted(why, code)));
             }
             Ok(Transfer::Later) => {}
-            _ => self.report = None,
+            _ => world.report = None,
         }
     }
 
@@ -443,8 +511,8 @@ impl<'a> Job<'a> {
             }
             Err(error) => {
                 let why = format!("cannot watch rank {index} (pid {}): {error}", pid.as_raw_pid());
-                let action = self.end.broken(Outcome::Broken(why));
-                return self.carry_out(action);
+                let world = watched.world;
+                return self.decide(world, |end| end.broken(Outcome::Broken(why)));
             }
         };
         watched.member = Some(Member { pid, pidfd, gone: false });
@@ -454,156 +522,50 @@ impl<'a> Job<'a> {
         self.segment.call(index);
     }
 
-    /// Handles the end of the process that mpiexec has started for rank `index`.
-    fn take_child(&mut self, index: usize, now: Instant) {
-        // The child may have registered before it ended, so look for a message first.
-        self.take_registration(index, now);
-        // No error is expected, because nobody but mpiexec can reap its children. If there is an error
-        // anyway, the exit code is unknown; use 1.
-        let exit = match self.ranks[index].rank.child.ended() {
-            Ok(None) => return,
-            Ok(Some(exit)) => exit,
-            Err(_) => Exit::Code(1),
-        };
-        let watched = &mut self.ranks[index];
-        watched.exit = Some(exit);
-        if index == 0 && !watched.is_wrapped() {
-            self.input.close();
+    /// Passes an event to the state machine of a world, and carries out the action that it returns.
+    fn decide(&mut self, number: usize, event: impl FnOnce(&mut End) -> Option<Action>) {
+        let world = &mut self.worlds[number];
+        let action = event(&mut world.end);
+        let outcome = world.end.outcome();
+        if outcome.is_some() && !self.decided.contains(&number) {
+            self.decided.push(number);
         }
-        if watched.is_wrapped() {
-            // If the wrapper failed because the member failed, the end of the member decides how the rank has
-            // ended. mpiexec may see the end of the wrapper first, so give the event for the member's end a
-            // moment to arrive.
-            if watched.wrapper_until.is_some() || watched.member.as_ref().is_some_and(|m| m.gone) {
-                self.judge_wrapped(index, now);
-            } else if exit != Exit::Code(0) {
-                watched.wrapper_until = Some(now + WRAPPER_DELAY);
-            }
-            return;
-        }
-        if let Some(member) = &mut watched.member {
-            member.gone = true;
-        }
-        let unfinished = self.segment.state(index) == State::Registered;
-        if let Some(ending) = judge(exit, unfinished) {
-            self.fail(index, ending, now);
-        }
-    }
-
-    /// Handles the end of the process that has joined as rank `index`, if mpiexec did not start it.
-    fn take_member(&mut self, index: usize, now: Instant) {
-        let watched = &mut self.ranks[index];
-        if let Some(member) = &mut watched.member {
-            member.gone = true;
-        }
-        if watched.exit.is_some() {
-            self.judge_wrapped(index, now);
-        } else if self.segment.state(index) == State::Registered {
-            // The wrapper knows how the process ended, and will probably exit soon with a code that says so.
-            // So give the wrapper a moment to exit.
-            watched.wrapper_until = Some(now + WRAPPER_DELAY);
-        }
-    }
-
-    /// Decides how a rank inside a wrapper has ended.
-    fn judge_wrapped(&mut self, index: usize, now: Instant) {
-        let watched = &mut self.ranks[index];
-        watched.wrapper_until = None;
-        let unfinished = self.segment.state(index) == State::Registered;
-        let told = watched.member.as_ref().and_then(|m| process::exit_of(m.pidfd.as_fd()));
-        let ending = match (told, watched.exit) {
-            (Some(exit), _) if unfinished => judge(exit, true),
-            // If a signal killed a command, shells exit with 128 + the signal's number.
-            (None, Some(Exit::Code(code @ 129..=192))) if unfinished => {
-                Some(Ending::Killed(code - 128))
-            }
-            (_, Some(exit)) => judge(exit, unfinished),
-            (_, None) => judge(Exit::Code(0), unfinished),
-        };
-        if let Some(ending) = ending {
-            self.fail(index, ending, now);
-        }
-    }
-
-    /// Looks for a rank that exited with code 0 without joining the job although another rank has joined. The
-    /// rank that joined could wait for the missing rank for ever, so the missing rank counts as failed.
-    fn check_strangers(&mut self, now: Instant) {
-        // A job that goes on after a failure has no need of this rank either.
-        if self.end.outcome().is_some() || !self.ranks.iter().any(|w| w.member.is_some()) {
-            return;
-        }
-        let stranger = self
-            .ranks
-            .iter()
-            .position(|watched| watched.exit == Some(Exit::Code(0)) && watched.member.is_none());
-        if let Some(index) = stranger {
-            self.fail(index, Ending::NeverJoined, now);
-        }
-    }
-
-    fn fail(&mut self, index: usize, ending: Ending, now: Instant) {
-        let watched = &mut self.ranks[index];
-        if watched.failed {
-            return;
-        }
-        watched.failed = true;
-        let pid = watched.pid();
-        let state = self.segment.state(index);
-        if let (Ending::Exited(code), State::Finalized) = (ending, state) {
-            watched.parting = Some(code);
-        }
-        // A failure is orderly if the rank exited either before it joined the job or after it left the job,
-        // because then no other rank can be in the middle of a message exchange with it.
-        let orderly = state != State::Registered && matches!(ending, Ending::Exited(_));
-        self.segment.slot(index).state.store(State::Dead as u32, Ordering::Release);
-        let failure = Failure { rank: index, ending };
-        if self.plan.goes_on && !self.end.is_ending() && !self.segment.is_aborting() {
-            return self.survive(failure, pid);
-        }
-        if self.end.is_ending() {
-            // The ranks may be cleaning up after SIGTERM. Tell them about the failure, so that they do not
-            // wait for the dead rank.
-            self.segment.declare_failure(failure);
-        }
-        let action = self.end.failed(failure, pid, orderly, now);
-        self.carry_out(action);
-    }
-
-    /// Handles the failure of a rank in a job whose other ranks go on. The other ranks do not learn of the failure:
-    /// their
-    /// calls go on, and a call that needs the dead rank waits until the user ends the job.
-    fn survive(&mut self, failure: Failure, pid: i32) {
-        let why = Outcome::Failed(failure, pid);
-        if let Some(line) = why.line() {
-            self.outputs.tell(&format!("{line}; the other ranks go on"));
-        }
-        self.end.survived(failure, pid);
-    }
-
-    fn carry_out(&mut self, action: Option<Action>) {
         match action {
             None => {}
             Some(Action::Signal(signal)) => {
-                if let Some(Outcome::Failed(failure, _)) = self.end.outcome()
-                    && self.segment.fail_epoch() == 0
-                {
-                    self.segment.declare_failure(*failure);
+                let failure = match outcome {
+                    Some(Outcome::Failed(failure, _)) if !world.has_told => Some(*failure),
+                    _ => None,
+                };
+                if let Some(failure) = failure {
+                    self.tell_failure(number, failure);
                 }
-                self.signal_all(signal);
+                self.signal_world(number, signal);
                 // A stopped process does not handle the signal until it continues.
-                self.signal_all(libc::SIGCONT);
+                self.signal_world(number, libc::SIGCONT);
             }
-            Some(Action::Kill) => self.signal_all(libc::SIGKILL),
+            Some(Action::Kill) => self.signal_world(number, libc::SIGKILL),
         }
     }
 
-    /// Sends `signal` to the process groups of all ranks, and to the members of the job outside these
-    /// groups.
+    /// Passes an event to the state machines of all worlds.
+    fn decide_all(&mut self, event: impl Fn(&mut End) -> Option<Action>) {
+        for number in 0..self.worlds.len() {
+            self.decide(number, &event);
+        }
+    }
+
+    /// Sends `signal` to the processes of all worlds.
     fn signal_all(&self, signal: i32) {
+        (0..self.worlds.len()).for_each(|number| self.signal_world(number, signal));
+    }
+
+    /// Sends `signal` to the process groups of all ranks of a world, and to its members outside these groups.
+    fn signal_world(&self, number: usize, signal: i32) {
         if self.groups_ended {
             return;
         }
-        for watched in &self.ranks {
+        for watched in &self.ranks[self.worlds[number].slots.clone()] {
             // Ignore errors: sending fails only if the processes run as another user, and mpiexec can do
             // nothing about that.
             let _ = process::signal_group(watched.rank.child.pid(), signal);
@@ -638,14 +600,13 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Deals with the process groups after all ranks have ended. If the job failed, waits until the processes
-    /// that remain in the groups have ended, and kills them when the grace time is over. If the job did not
+    /// Deals with the process groups after all ranks have ended. If a world failed, waits until the processes
+    /// that remain in its groups have ended, and kills them when the grace time is over. If a world did not
     /// fail, such processes may go on running.
     fn end_groups(&mut self) {
         self.input.close();
-        let good = self.end.is_natural();
         for watched in &self.ranks {
-            if good {
+            if self.worlds[watched.world].end.is_natural() {
                 // Processes that a rank has left behind must not be killed when mpiexec ends. This call never
                 // fails for an open descriptor.
                 let _ = channel::disarm(watched.rank.lifeline.as_fd());
@@ -654,22 +615,34 @@ impl<'a> Job<'a> {
             let _ = watched.rank.child.reap();
         }
         let mut give_up = None;
-        while !good && self.groups_run() {
+        loop {
+            let mut running =
+                self.worlds.iter().filter(|w| !w.end.is_natural() && self.groups_run(w)).peekable();
             let now = Instant::now();
-            if self.end.is_killing() && *give_up.get_or_insert(now + KILLED_DELAY) <= now {
+            if running.peek().is_none() {
+                break;
+            }
+            let all_killed = running.all(|world| world.end.is_killing());
+            if all_killed && *give_up.get_or_insert(now + KILLED_DELAY) <= now {
                 break;
             }
             self.turn_ended(Some(now + GROUP_POLL), now);
-            let action = self.end.tick(Instant::now());
-            self.carry_out(action);
+            let now = Instant::now();
+            self.decide_all(|end| end.tick(now));
         }
         self.groups_ended = true;
     }
 
-    /// Returns true if a process runs in the group of any rank. As long as a group has processes, the kernel
+    /// Returns true if a process runs in the group of any rank of a world. As long as a group has processes, the kernel
     /// does not reuse the group's id.
-    fn groups_run(&self) -> bool {
-        process::any_group_runs(self.ranks.iter().map(|watched| watched.rank.child.pid()))
+    fn groups_run(&self, world: &World<'_>) -> bool {
+        let ranks = self.ranks[world.slots.clone()].iter();
+        process::any_group_runs(ranks.map(|watched| watched.rank.child.pid()))
+    }
+
+    /// Returns true if nothing has ended a world.
+    fn is_natural(&self) -> bool {
+        self.worlds.iter().all(|world| world.end.is_natural())
     }
 
     /// After all ranks have ended, forwards output and handles signals until `deadline` or until an event
@@ -681,7 +654,7 @@ impl<'a> Job<'a> {
         for event in ready {
             match event {
                 Event::Signal => self.take_signals(now),
-                Event::Report => self.take_report(),
+                Event::Report(world) => self.take_report(world),
                 Event::Output(rank, which) => {
                     self.ranks[rank].rank.streams[which].pump(self.outputs);
                 }
@@ -709,7 +682,7 @@ impl<'a> Job<'a> {
                 break;
             } else if full {
                 self.turn_ended(None, now);
-            } else if open && self.end.is_natural() && now < until {
+            } else if open && self.is_natural() && now < until {
                 self.turn_ended(Some(until), now);
             } else {
                 break;
@@ -737,7 +710,6 @@ impl<'a> Job<'a> {
                 Outcome::Broken(format!("cannot write to standard output: {error}"))
             }
         };
-        let action = self.end.output_lost(outcome, now);
-        self.carry_out(action);
+        self.decide_all(|end| end.output_lost(outcome.clone(), now));
     }
 }
