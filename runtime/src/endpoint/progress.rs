@@ -4,8 +4,8 @@
 //! turn of progress (one pass over the rings, the queues and the sources), and releases the lock. Operations
 //! of other sources (`sources.rs`) start in the same way. All waiting happens in this module (`waiting.rs`):
 //!
-//! 1. One waiting thread becomes the poller. The other threads sleep on a condition variable; the poller
-//!    wakes them when it has moved data and when it stops polling.
+//! 1. One waiting thread becomes the poller. Each of the other threads sleeps on a bell of its own (`sleepers.rs`). It is
+//!    woken when its request has ended, or to poll when the poller stops.
 //! 2. The poller runs turns of the message engine and of the sources. It continues as long as data moves,
 //!    and for the spin time after data has last moved. It often releases the lock in between, so that other
 //!    threads can take it.
@@ -23,11 +23,13 @@ mod blocking;
 mod packed;
 mod policy;
 mod record;
+mod sleepers;
 mod waiting;
 
 pub use self::packed::Brief;
 use self::record::Waits;
 pub use self::record::{Awaited, Recorded};
+use self::sleepers::{Awaits, Sleepers, ThreadBell};
 pub(crate) use self::waiting::{OnUnwind, SPIN, spin_time};
 use self::waiting::{Rests, Yields};
 use super::engine::{MessageEngine, Taken};
@@ -42,7 +44,7 @@ use crate::transport::fabric::Fabric;
 use crate::transport::private::Reader;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use typepack_engine::Elements;
 
@@ -55,10 +57,7 @@ const OUTSIDE: Duration = Duration::from_micros(200);
 #[derive(Debug)]
 struct State {
     core: Core,
-    /// True while a thread polls or sleeps on the doorbell.
-    polled: bool,
-    /// Number of threads that sleep on the condition variable.
-    sleepers: usize,
+    sleepers: Sleepers<ThreadBell>,
     closed: bool,
     /// Number of events outside the engine. A waiting thread looks again when this number has changed.
     outside: u64,
@@ -89,7 +88,6 @@ pub struct Endpoint {
     fabric: Fabric,
     spin: Duration,
     state: Mutex<State>,
-    called: Condvar,
     /// Number of threads that have found the lock taken and wait for it. The poller releases the lock for
     /// these threads.
     wanting: AtomicUsize,
@@ -107,8 +105,7 @@ impl Endpoint {
             spin,
             state: Mutex::new(State {
                 core: Core::new(engine),
-                polled: false,
-                sleepers: 0,
+                sleepers: Sleepers::new(),
                 closed: false,
                 outside: 0,
                 rests: Rests::default(),
@@ -117,7 +114,6 @@ impl Endpoint {
                 unrung: 0,
                 failed: None,
             }),
-            called: Condvar::new(),
             wanting: AtomicUsize::new(0),
             contexts: AtomicU64::new(1),
         }
@@ -158,25 +154,16 @@ impl Endpoint {
             // it at the fork.
             return Err(refused(ErrorKind::State));
         }
-        let state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::WouldBlock) => self.queue_up()?,
-            Err(TryLockError::Poisoned(_)) => return Err(refused(ErrorKind::Internal)),
-        };
-        if state.closed {
-            return Err(Error::new(ErrorKind::State, "universe", "the library has been finalized"));
-        }
-        Ok(state)
+        opened(match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::WouldBlock) => self.insist(),
+            Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
+        })
     }
 
-    /// Waits for the lock, which another thread holds, and takes it. If the other thread is the poller, the
-    /// poller notices this wait and releases the lock.
+    /// Takes the lock, even if the lock is poisoned or the endpoint is closed. If the poller holds the lock, it notices
+    /// that this thread waits, and releases the lock.
     #[cold]
-    fn queue_up(&self) -> Result<MutexGuard<'_, State>> {
-        self.insist().map_err(|_| refused(ErrorKind::Internal))
-    }
-
-    /// Takes the lock, even if the lock is poisoned or the endpoint is closed.
     fn insist(&self) -> LockResult<MutexGuard<'_, State>> {
         self.wanting.fetch_add(1, Ordering::Relaxed);
         let state = self.state.lock();
@@ -219,10 +206,8 @@ impl Endpoint {
 
     #[inline]
     fn notify(&self, state: &mut State, news: u64) {
-        if state.sleepers > 0 {
-            self.called.notify_all();
-        }
-        if state.polled && (state.news() != news || state.core.has_errand()) {
+        state.wake_sleepers();
+        if state.sleepers.polled && (state.news() != news || state.core.has_errand()) {
             self.fabric.rouse();
         }
     }
@@ -426,6 +411,7 @@ impl Endpoint {
         let mut state = self.lock()?;
         let news = state.news();
         let result = change(&mut state.core.engine);
+        state.sleepers.wake(|_| true);
         self.notify(&mut state, news);
         Ok(result)
     }
@@ -438,6 +424,7 @@ impl Endpoint {
         if let Ok(mut state) = self.lock() {
             let news = state.news();
             state.outside += 1;
+            state.sleepers.wake(|_| true);
             self.notify(&mut state, news);
         }
     }
@@ -562,10 +549,7 @@ impl Endpoint {
         while !let_go(&mut state.core) {
             // `let_go` has returned false: another thread of this process is running an errand of the operation, which
             // uses the operation's memory without the lock. That thread wakes this one when the errand has ended.
-            state.sleepers += 1;
-            let waited = self.called.wait_timeout(state, NAP);
-            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            state.sleepers -= 1;
+            state = self.doze(state, Awaits::Errand, NAP).unwrap_or_else(PoisonError::into_inner);
         }
         self.notify(&mut state, news);
     }
@@ -710,14 +694,15 @@ impl Endpoint {
         Ok(self.lock()?.core.engine.traffic())
     }
 
-    /// Returns how many times this rank slept for its whole time limit, and then found news for which no other rank had
-    /// woken it. If other ranks share its CPU, a rank that is about to wake this rank may be late, so the number may be
+    /// Returns how many times a thread slept for its whole time limit, and then found news for which no other rank or
+    /// thread had woken it. If other ranks share its CPU, a rank that is about to wake this rank may be late, so the number may be
     /// above 0 without a fault.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn unrung(&self) -> Result<u64> {
-        Ok(self.lock()?.unrung)
+        let state = self.lock()?;
+        Ok(state.unrung + state.sleepers.missed)
     }
 
     /// Completes all operations for which other ranks wait: sends, receives that have begun to take their data, and the
@@ -732,7 +717,7 @@ impl Endpoint {
         let sent = if wait { self.serve() } else { Ok(()) };
         let mut state = self.lock()?;
         state.closed = true;
-        self.called.notify_all();
+        state.sleepers.wake(|_| true);
         if wait && sent.is_ok() {
             self.fabric.finalized();
         }
@@ -769,6 +754,16 @@ impl Endpoint {
         self.fabric.returned();
         Ok(())
     }
+}
+
+/// Returns the lock if calls are still possible.
+#[inline]
+fn opened(state: LockResult<MutexGuard<'_, State>>) -> Result<MutexGuard<'_, State>> {
+    let state = state.map_err(|_| refused(ErrorKind::Internal))?;
+    if state.closed {
+        return Err(Error::new(ErrorKind::State, "universe", "the library has been finalized"));
+    }
+    Ok(state)
 }
 
 /// Returns the error for a call that cannot take the lock because this process is a forked child or because
