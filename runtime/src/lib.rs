@@ -63,6 +63,7 @@ mod message;
 mod placement;
 mod process_set;
 mod region;
+mod request;
 pub mod rma;
 mod schedule;
 mod settings;

@@ -38,10 +38,10 @@ use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status, Tag};
 use crate::placement::Cpu;
+use crate::request::private::Reader;
 use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
-use crate::transport::private::Reader;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -135,10 +135,14 @@ impl Endpoint {
         self.fabric.cpu_of(rank)
     }
 
-    /// Attempts to access the memory of rank `rank` of the world by system calls. Returns `None` if that is not
-    /// permitted.
+    /// Returns how this rank reads the private memory of rank `rank` of the world; see [`Fabric::reader_of`].
     pub fn reader_of(&self, rank: usize) -> Option<Reader> {
-        Reader::of(&self.fabric, rank)
+        self.fabric.reader_of(rank)
+    }
+
+    /// From now on, this rank does not read the private memory of rank `rank` of the world, because a read has failed.
+    pub fn refuse_reads(&self, rank: usize) {
+        self.fabric.refuse_reads(rank);
     }
 
     /// Returns a new context number, which this rank has given to no other communicator.

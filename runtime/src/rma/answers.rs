@@ -18,7 +18,7 @@
 //! and the program does not use it. Whoever ends a wait early removes them first ([`Asks::abandon`]).
 
 use super::tally::Tally;
-use super::types::Told;
+use super::types::TYPES;
 use super::words::{SharedWord, Word, Words, classes, said};
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Endpoint;
@@ -27,6 +27,7 @@ use crate::endpoint::sources::{Errand, Panic, Source};
 use crate::message::label::{Label, Slot};
 use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status};
+use crate::request::types::Advertised;
 use crate::{Error, ErrorClass, ErrorKind, Plan, Result};
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -79,7 +80,8 @@ pub(super) struct Asked {
     pub target: usize,
     /// Number of requests that the target counts.
     pub sent: AtomicU64,
-    pub told: Mutex<Told>,
+    /// The types that the target knows.
+    pub types: Mutex<Advertised>,
     /// Number of messages under way that use memory of the program.
     pub messages: AtomicUsize,
     /// These messages, numbered as they begin.
@@ -104,7 +106,7 @@ impl Asked {
             rank,
             target,
             sent: AtomicU64::new(0),
-            told: Mutex::default(),
+            types: Mutex::new(Advertised::new(TYPES)),
             messages: AtomicUsize::new(0),
             tally: Mutex::default(),
             begun: AtomicU64::new(0),

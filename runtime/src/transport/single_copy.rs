@@ -29,6 +29,7 @@ use super::types::Located;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::Status;
 use crate::message::payload::{Sink, Supply};
+use crate::request::private::Denied;
 use crate::shm::ring::Violation;
 use crate::shm::work_split::Cut;
 use crate::{Plan, Result};
@@ -36,10 +37,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use typepack_engine::Elements;
 use typepack_engine::contiguous::{self, Method};
-
-/// The error of a copy: this rank cannot access the other rank's memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Denied;
 
 /// The other rank, and this rank's connection to it.
 #[derive(Clone, Copy, Debug)]
