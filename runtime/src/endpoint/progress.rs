@@ -4,8 +4,8 @@
 //! turn of progress (one pass over the rings, the queues and the sources), and releases the lock. Operations
 //! of other sources (`sources.rs`) start in the same way. All waiting happens in this module (`waiting.rs`):
 //!
-//! 1. One waiting thread becomes the poller. Each of the other threads sleeps on a bell of its own (`sleepers.rs`). It is
-//!    woken when its request has ended, or to poll when the poller stops.
+//! 1. One waiting thread becomes the poller. Each of the other threads sleeps on a bell of its own (`sleepers.rs`). It
+//!    is woken when its request has ended, or to poll when the poller stops.
 //! 2. The poller runs turns of the message engine and of the sources. It continues as long as data moves,
 //!    and for the spin time after data has last moved. It often releases the lock in between, so that other
 //!    threads can take it.
@@ -699,8 +699,8 @@ impl Endpoint {
     }
 
     /// Returns how many times a thread slept for its whole time limit, and then found news for which no other rank or
-    /// thread had woken it. If other ranks share its CPU, a rank that is about to wake this rank may be late, so the number may be
-    /// above 0 without a fault.
+    /// thread had woken it. If other ranks share its CPU, a rank that is about to wake this rank may be late, so the
+    /// number may be above 0 without a fault.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.

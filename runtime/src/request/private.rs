@@ -1,5 +1,5 @@
-//! Reads the private memory of other processes by system calls (CMA): for messages (`transport/private.rs`) and for gets
-//! (`rma/reads.rs`).
+//! Reads the private memory of other processes by system calls (CMA): for messages (`transport/private.rs`) and for
+//! gets (`rma/reads.rs`).
 //!
 //! For each other rank, a rank makes one attempt to find out whether the system lets it read that rank's memory. Every
 //! rank that permits the access shows a number in its slot, and the address at which its memory holds the same number
@@ -89,8 +89,8 @@ impl Reader {
 }
 
 /// Attempts to access the memory of another rank: reads the number at the address that the rank has announced, and
-/// compares it with the number in the rank's slot. The comparison is necessary because another process may have the same
-/// process id in this rank's namespace.
+/// compares it with the number in the rank's slot. The comparison is necessary because another process may have the
+/// same process id in this rank's namespace.
 #[cold]
 fn attempt((process, at, number): Probe) -> Option<Reader> {
     // Any rank may have overwritten the slot. If the slot contained this process's own id, this rank would

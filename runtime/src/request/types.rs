@@ -5,8 +5,8 @@
 //! keeps their plans in [`Remembered`]. When the table is full, the next type takes the number that was defined first.
 //! Definitions and their uses arrive in order, so both processes mean the same type by a number.
 //!
-//! The users of this file say how the form travels, how many numbers there are, and how long a form may be. The engine's
-//! decoder checks everything that another process wrote.
+//! The users of this file say how the form travels, how many numbers there are, and how long a form may be. The
+//! engine's decoder checks everything that another process wrote.
 
 use crate::{Plan, Result};
 use typepack_engine::analysis::Facts;
@@ -74,8 +74,8 @@ impl<T> Advertised<T> {
         }
     }
 
-    /// Returns how to name the type of a plan for which [`number`](Self::number) has found nothing. The form may have at
-    /// most `longest` bytes.
+    /// Returns how to name the type of a plan for which [`number`](Self::number) has found nothing. The form may have
+    /// at most `longest` bytes.
     #[inline(never)]
     pub fn search(&mut self, plan: &Plan, longest: usize) -> Number {
         let Some(encoding) = wire::encode_within(plan, longest) else { return Number::TooLong };

@@ -23,7 +23,7 @@ use super::words::{SharedWord, Word, Words, classes, said};
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Endpoint;
 use crate::endpoint::requests::{Owner, Request, no_memory};
-use crate::endpoint::sources::{Errand, Panic, Source};
+use crate::endpoint::sources::Source;
 use crate::message::label::{Label, Slot};
 use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status};
@@ -33,7 +33,6 @@ use std::collections::TryReserveError;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
 use typepack_engine::Elements;
 use typepack_engine::reserve::Grow;
 
@@ -539,26 +538,6 @@ impl Source for Answers {
             (None, Ok(())) => {}
         }
         self.take(at);
-    }
-
-    fn progress(&mut self, _engine: &mut MessageEngine) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn nap(&self) -> Option<Duration> {
-        None
-    }
-
-    fn has_errand(&self) -> bool {
-        false
-    }
-
-    fn errand(&mut self) -> Option<(u64, Errand)> {
-        None
-    }
-
-    fn ran(&mut self, _: &mut MessageEngine, _: u64, panic: Option<Panic>) -> Option<Panic> {
-        panic
     }
 
     /// Detaches the message of a request of the program.

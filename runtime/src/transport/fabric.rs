@@ -195,8 +195,8 @@ impl Fabric {
         slot.is_some_and(|slot| slot.probe_at[0].load(Ordering::Relaxed) != 0)
     }
 
-    /// Returns how this rank reads the private memory of `rank`. Returns `None` if the system or `TYPEPACK_CMA` does not
-    /// permit it, or if an earlier read has failed.
+    /// Returns how this rank reads the private memory of `rank`. Returns `None` if the system or `TYPEPACK_CMA` does
+    /// not permit it, or if an earlier read has failed.
     pub fn reader_of(&self, rank: usize) -> Option<Reader> {
         self.readers.of(rank, || self.probe_of(rank))
     }
@@ -206,8 +206,8 @@ impl Fabric {
         self.readers.refuse(rank);
     }
 
-    /// Returns what `rank` has published for a test access to its memory (see `open_memory`). Returns `None` if this rank or `rank`
-    /// takes no part in copies between private memories.
+    /// Returns what `rank` has published for a test access to its memory (see `open_memory`). Returns `None` if this
+    /// rank or `rank` takes no part in copies between private memories.
     fn probe_of(&self, rank: usize) -> Option<Probe> {
         let slot = self.segment.as_ref()?.slot(rank);
         let whole = |words: &[AtomicU32; 2]| {

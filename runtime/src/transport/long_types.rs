@@ -36,8 +36,8 @@ unsafe impl Send for Piece {}
 /// The long types of this sender that one receiver knows.
 #[derive(Debug)]
 pub struct LongTypes {
-    /// The types, each with the piece of this rank's heap that holds its encoded form, until the receiver has copied the
-    /// form.
+    /// The types, each with the piece of this rank's heap that holds its encoded form, until the receiver has copied
+    /// the form.
     types: Advertised<Option<Piece>>,
     /// Up to [`SEEN`] plans with which a message was sent and whose types have no number. The oldest is
     /// first.

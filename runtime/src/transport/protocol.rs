@@ -207,8 +207,8 @@ pub trait Protocol {
         Ok(Advance::Idle)
     }
 
-    /// At the receiver: handles a withdrawal. The sender has taken back the memory that the RTS of `offer` named. Returns
-    /// the receive for which this protocol was reading the memory, if there is one.
+    /// At the receiver: handles a withdrawal. The sender has taken back the memory that the RTS of `offer` named.
+    /// Returns the receive for which this protocol was reading the memory, if there is one.
     #[inline]
     fn withdrawn(&mut self, link: &Link, offer: u64) -> Option<u64> {
         let _ = (link, offer);

@@ -2,7 +2,8 @@
 //!
 //! The sender of a place (`heap.rs`) defines a type once, in the ring, and afterwards names it by its number
 //! (`../request/types.rs` has the tables). The ring keeps the order of definitions and messages. If the receiver
-//! (`peer.rs`) has already accepted an RTS, it keeps the plan of that RTS, so a later definition does not change the plan.
+//! (`peer.rs`) has already accepted an RTS, it keeps the plan of that RTS, so a later definition does not change the
+//! plan.
 //!
 //! The encoded form of a long type does not fit in the ring. `long_types.rs` has the sender's table of such
 //! types; the receiver keeps their plans in [`Known`] too.

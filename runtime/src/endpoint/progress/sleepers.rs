@@ -4,8 +4,9 @@
 //! when the thread has to poll because the poller stops. The list lives under the endpoint's lock, but a thread waits
 //! for its bell without the lock. A ring stays until the thread leaves the list, so none is lost in between.
 //!
-//! Invariant: while threads sleep, one thread polls, or a thread that may poll is awake in the loop of a wait (`waiting.rs`).
-//! So every thread that leaves this loop, and every thread that stops polling, calls [`Sleepers::hand_on`].
+//! Invariant: while threads sleep, one thread polls, or a thread that may poll is awake in the loop of a wait
+//! (`waiting.rs`). So every thread that leaves this loop, and every thread that stops polling, calls
+//! [`Sleepers::hand_on`].
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -72,7 +73,8 @@ pub(super) struct Sleepers<B> {
     /// In the order in which they fell asleep.
     list: Vec<Sleeper<B>>,
     tickets: u64,
-    /// Number of threads that nobody had woken when their time was over, though the requests that they awaited had ended.
+    /// Number of threads that nobody had woken when their time was over, though the requests that they awaited had
+    /// ended.
     pub missed: u64,
     /// Bells that no thread uses.
     bells: Vec<B>,
@@ -195,7 +197,8 @@ mod tests {
         bell.wait(Duration::ZERO);
     }
 
-    /// The bell with the mutex and the condition variable of loom, which know no time: a ring that is lost is a deadlock.
+    /// The bell with the mutex and the condition variable of loom, which know no time: a ring that is lost is a
+    /// deadlock.
     #[derive(Clone, Default)]
     struct ModelBell(loom::sync::Arc<(loom::sync::Mutex<bool>, loom::sync::Condvar)>);
 
@@ -270,8 +273,8 @@ mod tests {
         }
     }
 
-    /// Checks that no thread sleeps for ever: each of three threads waits for a message of its own. The messages come at
-    /// any time, from the third thread, which stands for other processes before it waits too, and rings nobody.
+    /// Checks that no thread sleeps for ever: each of three threads waits for a message of its own. The messages come
+    /// at any time, from the third thread, which stands for other processes before it waits too, and rings nobody.
     #[test]
     fn loom_no_thread_sleeps_for_ever() {
         let mut builder = loom::model::Builder::new();

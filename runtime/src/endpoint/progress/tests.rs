@@ -128,18 +128,6 @@ impl ProgressSource for Faulty {
         Some(Duration::from_millis(1))
     }
 
-    fn has_errand(&self) -> bool {
-        false
-    }
-
-    fn errand(&mut self) -> Option<(u64, Errand)> {
-        None
-    }
-
-    fn ran(&mut self, _: &mut MessageEngine, _: u64, panic: Option<Panic>) -> Option<Panic> {
-        panic
-    }
-
     fn detach(&mut self, _: &mut MessageEngine, _: u64) -> bool {
         true
     }
@@ -190,8 +178,8 @@ fn an_error_behind_a_send_is_not_an_error_of_the_send() {
 }
 
 /// Checks that each of several threads that wait at the same time is woken for its own message: pairs of threads of two
-/// ranks send messages to and fro, while one thread more waits for a message that comes last. A thread that nobody wakes
-/// finds its message when its time is over, and is counted.
+/// ranks send messages to and fro, while one thread more waits for a message that comes last. A thread that nobody
+/// wakes finds its message when its time is over, and is counted.
 #[test]
 fn every_waiting_thread_is_woken_for_its_message() {
     const PAIRS: i32 = 4;
