@@ -158,11 +158,12 @@ impl Endpoint {
             // it at the fork.
             return Err(refused(ErrorKind::State));
         }
-        opened(match self.state.try_lock() {
-            Ok(state) => Ok(state),
-            Err(TryLockError::WouldBlock) => self.insist(),
-            Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
-        })
+        match self.state.try_lock() {
+            Ok(state) if !state.closed => Ok(state),
+            Err(TryLockError::WouldBlock) => opened(self.insist()),
+            Ok(state) => opened(Ok(state)),
+            Err(TryLockError::Poisoned(poisoned)) => opened(Err(poisoned)),
+        }
     }
 
     /// Takes the lock, even if the lock is poisoned or the endpoint is closed. If the poller holds the lock, it notices
@@ -761,7 +762,8 @@ impl Endpoint {
 }
 
 /// Returns the lock if calls are still possible.
-#[inline]
+#[cold]
+#[inline(never)]
 fn opened(state: LockResult<MutexGuard<'_, State>>) -> Result<MutexGuard<'_, State>> {
     let state = state.map_err(|_| refused(ErrorKind::Internal))?;
     if state.closed {
