@@ -64,6 +64,7 @@ mod placement;
 mod process;
 mod process_set;
 mod region;
+mod request;
 pub mod rma;
 mod schedule;
 mod settings;

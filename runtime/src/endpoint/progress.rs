@@ -4,8 +4,8 @@
 //! turn of progress (one pass over the rings, the queues and the sources), and releases the lock. Operations
 //! of other sources (`sources.rs`) start in the same way. All waiting happens in this module (`waiting.rs`):
 //!
-//! 1. One waiting thread becomes the poller. The other threads sleep on a condition variable; the poller
-//!    wakes them when it has moved data and when it stops polling.
+//! 1. One waiting thread becomes the poller. Each of the other threads sleeps on a bell of its own (`sleepers.rs`). It
+//!    is woken when its request has ended, or to poll when the poller stops.
 //! 2. The poller runs turns of the message engine and of the sources. It continues as long as data moves,
 //!    and for the spin time after data has last moved. It often releases the lock in between, so that other
 //!    threads can take it.
@@ -23,11 +23,13 @@ mod blocking;
 mod packed;
 mod policy;
 mod record;
+mod sleepers;
 mod waiting;
 
 pub use self::packed::Brief;
 use self::record::Waits;
 pub use self::record::{Awaited, Recorded};
+use self::sleepers::{Awaits, Sleepers, ThreadBell};
 pub(crate) use self::waiting::{OnUnwind, SPIN, spin_time};
 use self::waiting::{Rests, Yields};
 use super::engine::{MessageEngine, Taken};
@@ -37,14 +39,14 @@ use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status, Tag};
 use crate::placement::Cpu;
 use crate::process::Process;
+use crate::request::private::Reader;
 use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
-use crate::transport::private::Reader;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use typepack_engine::Elements;
 
@@ -57,10 +59,7 @@ const OUTSIDE: Duration = Duration::from_micros(200);
 #[derive(Debug)]
 struct State {
     core: Core,
-    /// True while a thread polls or sleeps on the doorbell.
-    polled: bool,
-    /// Number of threads that sleep on the condition variable.
-    sleepers: usize,
+    sleepers: Sleepers<ThreadBell>,
     closed: bool,
     /// Number of events outside the engine. A waiting thread looks again when this number has changed.
     outside: u64,
@@ -91,7 +90,6 @@ pub struct Endpoint {
     fabric: Fabric,
     spin: Duration,
     state: Mutex<State>,
-    called: Condvar,
     /// Number of threads that have found the lock taken and wait for it. The poller releases the lock for
     /// these threads.
     wanting: AtomicUsize,
@@ -109,8 +107,7 @@ impl Endpoint {
             spin,
             state: Mutex::new(State {
                 core: Core::new(engine),
-                polled: false,
-                sleepers: 0,
+                sleepers: Sleepers::new(),
                 closed: false,
                 outside: 0,
                 rests: Rests::default(),
@@ -119,7 +116,6 @@ impl Endpoint {
                 unrung: 0,
                 failed: None,
             }),
-            called: Condvar::new(),
             wanting: AtomicUsize::new(0),
             contexts: AtomicU64::new(1),
         }
@@ -146,10 +142,14 @@ impl Endpoint {
         self.fabric.cpu_of(rank)
     }
 
-    /// Attempts to access the memory of rank `rank` of the world by system calls. Returns `None` if that is not
-    /// permitted.
+    /// Returns how this rank reads the private memory of rank `rank` of the world; see [`Fabric::reader_of`].
     pub fn reader_of(&self, rank: usize) -> Option<Reader> {
-        Reader::of(&self.fabric, rank)
+        self.fabric.reader_of(rank)
+    }
+
+    /// From now on, this rank does not read the private memory of rank `rank` of the world, because a read has failed.
+    pub fn refuse_reads(&self, rank: usize) {
+        self.fabric.refuse_reads(rank);
     }
 
     /// Returns a new context number, which this rank has given to no other communicator.
@@ -165,25 +165,17 @@ impl Endpoint {
             // it at the fork.
             return Err(refused(ErrorKind::State));
         }
-        let state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::WouldBlock) => self.queue_up()?,
-            Err(TryLockError::Poisoned(_)) => return Err(refused(ErrorKind::Internal)),
-        };
-        if state.closed {
-            return Err(Error::new(ErrorKind::State, "universe", "the library has been finalized"));
+        match self.state.try_lock() {
+            Ok(state) if !state.closed => Ok(state),
+            Err(TryLockError::WouldBlock) => opened(self.insist()),
+            Ok(state) => opened(Ok(state)),
+            Err(TryLockError::Poisoned(poisoned)) => opened(Err(poisoned)),
         }
-        Ok(state)
     }
 
-    /// Waits for the lock, which another thread holds, and takes it. If the other thread is the poller, the
-    /// poller notices this wait and releases the lock.
+    /// Takes the lock, even if the lock is poisoned or the endpoint is closed. If the poller holds the lock, it notices
+    /// that this thread waits, and releases the lock.
     #[cold]
-    fn queue_up(&self) -> Result<MutexGuard<'_, State>> {
-        self.insist().map_err(|_| refused(ErrorKind::Internal))
-    }
-
-    /// Takes the lock, even if the lock is poisoned or the endpoint is closed.
     fn insist(&self) -> LockResult<MutexGuard<'_, State>> {
         self.wanting.fetch_add(1, Ordering::Relaxed);
         let state = self.state.lock();
@@ -226,10 +218,8 @@ impl Endpoint {
 
     #[inline]
     fn notify(&self, state: &mut State, news: u64) {
-        if state.sleepers > 0 {
-            self.called.notify_all();
-        }
-        if state.polled && (state.news() != news || state.core.has_errand()) {
+        state.wake_sleepers();
+        if state.sleepers.polled && (state.news() != news || state.core.has_errand()) {
             self.fabric.rouse();
         }
     }
@@ -433,6 +423,7 @@ impl Endpoint {
         let mut state = self.lock()?;
         let news = state.news();
         let result = change(&mut state.core.engine);
+        state.sleepers.wake(|_| true);
         self.notify(&mut state, news);
         Ok(result)
     }
@@ -445,6 +436,7 @@ impl Endpoint {
         if let Ok(mut state) = self.lock() {
             let news = state.news();
             state.outside += 1;
+            state.sleepers.wake(|_| true);
             self.notify(&mut state, news);
         }
     }
@@ -569,10 +561,7 @@ impl Endpoint {
         while !let_go(&mut state.core) {
             // `let_go` has returned false: another thread of this process is running an errand of the operation, which
             // uses the operation's memory without the lock. That thread wakes this one when the errand has ended.
-            state.sleepers += 1;
-            let waited = self.called.wait_timeout(state, NAP);
-            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            state.sleepers -= 1;
+            state = self.doze(state, Awaits::Errand, NAP).unwrap_or_else(PoisonError::into_inner);
         }
         self.notify(&mut state, news);
     }
@@ -717,14 +706,15 @@ impl Endpoint {
         Ok(self.lock()?.core.engine.traffic())
     }
 
-    /// Returns how many times this rank slept for its whole time limit, and then found news for which no other rank had
-    /// woken it. If other ranks share its CPU, a rank that is about to wake this rank may be late, so the number may be
-    /// above 0 without a fault.
+    /// Returns how many times a thread slept for its whole time limit, and then found news for which no other rank or
+    /// thread had woken it. If other ranks share its CPU, a rank that is about to wake this rank may be late, so the
+    /// number may be above 0 without a fault.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn unrung(&self) -> Result<u64> {
-        Ok(self.lock()?.unrung)
+        let state = self.lock()?;
+        Ok(state.unrung + state.sleepers.missed)
     }
 
     /// Completes all operations for which other ranks wait: sends, receives that have begun to take their data, and the
@@ -739,7 +729,7 @@ impl Endpoint {
         let sent = if wait { self.serve() } else { Ok(()) };
         let mut state = self.lock()?;
         state.closed = true;
-        self.called.notify_all();
+        state.sleepers.wake(|_| true);
         if wait && sent.is_ok() {
             self.fabric.finalized();
         }
@@ -776,6 +766,17 @@ impl Endpoint {
         self.fabric.returned();
         Ok(())
     }
+}
+
+/// Returns the lock if calls are still possible.
+#[cold]
+#[inline(never)]
+fn opened(state: LockResult<MutexGuard<'_, State>>) -> Result<MutexGuard<'_, State>> {
+    let state = state.map_err(|_| refused(ErrorKind::Internal))?;
+    if state.closed {
+        return Err(Error::new(ErrorKind::State, "universe", "the library has been finalized"));
+    }
+    Ok(state)
 }
 
 /// Returns the error for a call that cannot take the lock because this process is a forked child or because

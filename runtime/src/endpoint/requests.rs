@@ -212,6 +212,14 @@ impl Requests {
         }
     }
 
+    /// Returns whether a request in flight has the number `id`.
+    pub fn is_in_flight(&self, id: u64) -> bool {
+        self.entries.get(id as u32 as usize).is_some_and(|entry| {
+            u64::from(entry.generation) == id >> 32
+                && !matches!(entry.request, Some(Request::Done(_)) | None)
+        })
+    }
+
     /// Returns whether a send in flight has the number `id`.
     pub fn is_send(&self, id: u64) -> bool {
         self.entries.get(id as u32 as usize).is_some_and(|entry| {

@@ -158,7 +158,9 @@ impl Errand {
     }
 }
 
-/// A source of progress other than messages.
+/// A source of progress other than messages. A source without turns leaves out [`progress`](Self::progress) and
+/// [`nap`](Self::nap), and a source without errands [`has_errand`](Self::has_errand), [`errand`](Self::errand) and
+/// [`ran`](Self::ran).
 pub trait Source: Any + fmt::Debug + Send {
     /// Handles the completion of a message that this source owns under `token`.
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>);
@@ -168,28 +170,38 @@ pub trait Source: Any + fmt::Debug + Send {
     ///
     /// # Errors
     /// Returns an error that ends all communication of this process.
-    fn progress(&mut self, engine: &mut MessageEngine) -> Result<bool>;
+    fn progress(&mut self, _engine: &mut MessageEngine) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Returns how long a thread may sleep without a turn of this source, or `None` while the source needs
     /// no turns.
-    fn nap(&self) -> Option<Duration>;
+    fn nap(&self) -> Option<Duration> {
+        None
+    }
 
     /// Returns whether this source has an errand ready.
-    fn has_errand(&self) -> bool;
+    fn has_errand(&self) -> bool {
+        false
+    }
 
     /// Returns the next errand, and the token with which the thread that runs the errand reports that the errand has
     /// ended. Returns `None` if no errand is ready.
-    fn errand(&mut self) -> Option<(u64, Errand)>;
+    fn errand(&mut self) -> Option<(u64, Errand)> {
+        None
+    }
 
     /// Handles the end of the errand with this token. `panic` is the payload if the errand panicked. If a
     /// caller waits for the errand's operation, the source keeps the payload, and the caller panics with it.
     /// Otherwise the source returns the payload.
     fn ran(
         &mut self,
-        engine: &mut MessageEngine,
-        token: u64,
+        _engine: &mut MessageEngine,
+        _token: u64,
         panic: Option<Panic>,
-    ) -> Option<Panic>;
+    ) -> Option<Panic> {
+        panic
+    }
 
     /// Detaches the operation of a request from its memory; see `Endpoint::detach`. Returns false while a
     /// thread runs an errand of the operation. In this case the caller has to call the function again later.

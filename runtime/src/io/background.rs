@@ -26,7 +26,7 @@ use crate::comm::{Communicator, Operation};
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::endpoint::requests::{Owner, Request, no_memory};
-use crate::endpoint::sources::{Core, Errand, Panic, Source};
+use crate::endpoint::sources::{Core, Source};
 use crate::message::Status;
 use crate::schedule::table::Place;
 use crate::shm::waiting::Kind;
@@ -555,26 +555,6 @@ impl Source for Operations {
                 self.complete(engine, token, 0);
             }
         }
-    }
-
-    fn progress(&mut self, _engine: &mut MessageEngine) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn nap(&self) -> Option<Duration> {
-        None
-    }
-
-    fn has_errand(&self) -> bool {
-        false
-    }
-
-    fn errand(&mut self) -> Option<(u64, Errand)> {
-        None
-    }
-
-    fn ran(&mut self, _: &mut MessageEngine, _token: u64, panic: Option<Panic>) -> Option<Panic> {
-        panic
     }
 
     fn awaited(&self, token: u64) -> Option<Awaited> {

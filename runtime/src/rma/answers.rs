@@ -18,22 +18,22 @@
 //! and the program does not use it. Whoever ends a wait early removes them first ([`Asks::abandon`]).
 
 use super::tally::Tally;
-use super::types::Told;
+use super::types::TYPES;
 use super::words::{SharedWord, Word, Words, classes, said};
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Endpoint;
 use crate::endpoint::requests::{Owner, Request, no_memory};
-use crate::endpoint::sources::{Errand, Panic, Source};
+use crate::endpoint::sources::Source;
 use crate::message::label::Label;
 use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status};
 use crate::process::Process;
+use crate::request::types::Advertised;
 use crate::{Error, ErrorClass, ErrorKind, Plan, Result};
 use std::collections::TryReserveError;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
 use typepack_engine::Elements;
 use typepack_engine::reserve::Grow;
 
@@ -80,7 +80,8 @@ pub(super) struct Asked {
     pub target: usize,
     /// Number of requests that the target counts.
     pub sent: AtomicU64,
-    pub told: Mutex<Told>,
+    /// The types that the target knows.
+    pub types: Mutex<Advertised>,
     /// Number of messages under way that use memory of the program.
     pub messages: AtomicUsize,
     /// These messages, numbered as they begin.
@@ -105,7 +106,7 @@ impl Asked {
             rank,
             target,
             sent: AtomicU64::new(0),
-            told: Mutex::default(),
+            types: Mutex::new(Advertised::new(TYPES)),
             messages: AtomicUsize::new(0),
             tally: Mutex::default(),
             begun: AtomicU64::new(0),
@@ -538,26 +539,6 @@ impl Source for Answers {
             (None, Ok(())) => {}
         }
         self.take(at);
-    }
-
-    fn progress(&mut self, _engine: &mut MessageEngine) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn nap(&self) -> Option<Duration> {
-        None
-    }
-
-    fn has_errand(&self) -> bool {
-        false
-    }
-
-    fn errand(&mut self) -> Option<(u64, Errand)> {
-        None
-    }
-
-    fn ran(&mut self, _: &mut MessageEngine, _: u64, panic: Option<Panic>) -> Option<Panic> {
-        panic
     }
 
     /// Detaches the message of a request of the program.

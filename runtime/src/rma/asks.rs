@@ -16,7 +16,7 @@
 use super::Window;
 use super::answers::{Answers, Asked, Use, lock};
 use super::form::{DATA, HEAD, Kind, Request, WORD};
-use super::types::Number;
+use super::types::LONGEST;
 use super::wait;
 use super::words::said;
 use crate::comm::Space;
@@ -24,6 +24,7 @@ use crate::commit::{bytes as bytes_plan, commit};
 use crate::endpoint::progress::OnUnwind;
 use crate::message::label::Label;
 use crate::message::typecheck::UNKNOWN;
+use crate::request::types::Number;
 use crate::settings::{Settings, UNEXPECTED_MAX};
 use crate::{Datatype, Error, ErrorKind, Named, Plan, Result};
 use std::ops::Range;
@@ -172,13 +173,13 @@ impl Window {
             return send(Request::new(kind, first)).map(Some);
         }
         // The lock is held until the request has been sent, so that no other thread defines the number again before.
-        let mut told = lock(&asked.told);
-        let number = match told.number(far.plan) {
-            Number::Known(number) => number,
+        let mut types = lock(&asked.types);
+        let number = match types.name(far.plan, LONGEST) {
+            Number::Known(number) => number as u16,
             Number::New(number, form) => {
-                self.define(asked, number, &form)?;
-                told.tell(number, far.plan, form);
-                number
+                self.define(asked, number as u16, &form)?;
+                types.define(far.plan, form, ());
+                number as u16
             }
             Number::TooLong => return Ok(None),
         };

@@ -17,7 +17,6 @@ use super::dynamic::Attached;
 use super::epochs::Epochs;
 use super::hosting::Hosting;
 use super::place::Memory as Requested;
-use super::reads::Reads;
 use super::target::Memory;
 use super::tries::Tries;
 use super::wait::Meetings;
@@ -232,7 +231,6 @@ impl Window {
             no_locks: AtomicBool::new(hints.no_locks),
             hints: Mutex::new(hints),
             targets,
-            reads: Reads::new(comm.size()),
             tries: Tries::new(comm.size()),
             attached,
             calls: AtomicU32::new(0),

@@ -10,7 +10,7 @@ use crate::comm::{Communicator, Space};
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Endpoint;
 use crate::endpoint::requests::Owner;
-use crate::endpoint::sources::{Errand, Panic, Source};
+use crate::endpoint::sources::Source;
 use crate::message::{Operation, Status};
 use crate::process::Process;
 use crate::{Error, ErrorKind, Result};
@@ -123,18 +123,6 @@ impl Source for Hosts {
 
     fn nap(&self) -> Option<Duration> {
         self.stalls.then_some(RETRY)
-    }
-
-    fn has_errand(&self) -> bool {
-        false
-    }
-
-    fn errand(&mut self) -> Option<(u64, Errand)> {
-        None
-    }
-
-    fn ran(&mut self, _: &mut MessageEngine, _: u64, panic: Option<Panic>) -> Option<Panic> {
-        panic
     }
 
     fn detach(&mut self, _: &mut MessageEngine, _: u64) -> bool {

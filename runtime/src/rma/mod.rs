@@ -81,7 +81,6 @@ use answers::Asks;
 use dynamic::Attached;
 use epochs::Epochs;
 use hosting::Hosting;
-use reads::Reads;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -111,8 +110,6 @@ pub struct Window {
     /// The hint `no_locks`.
     no_locks: AtomicBool,
     targets: Box<[Memory]>,
-    /// How this rank reads memory that it cannot map.
-    reads: Reads,
     /// The memory that the ranks have attached, if the window is dynamic.
     attached: Attached,
     calls: AtomicU32,

@@ -1,10 +1,10 @@
 //! Gets from memory that the calling rank cannot map, by system calls that read the target's memory (CMA). The target
 //! does not help, so a get does not wait for a target that computes.
 //!
-//! `tries.rs` chooses between these reads and requests (`asks.rs`). For each target, a window finds out once
-//! whether the system permits reads; `TYPEPACK_CMA=off` forbids them. If a read fails later, the window sends
-//! requests from then on. Puts and atomic operations always use requests: no rank writes to the memory of another
-//! process (`sys/cma.rs`), and all updates of an element have one mechanism (`accumulate.rs`).
+//! `tries.rs` chooses between these reads and requests (`asks.rs`). `../request/private.rs` finds out whether the
+//! system permits reads; `TYPEPACK_CMA=off` forbids them. If a read fails later, this rank sends requests from then on.
+//! Puts and atomic operations always use requests: no rank writes to the memory of another process (`sys/cma.rs`), and
+//! all updates of an element have one mechanism (`accumulate.rs`).
 //!
 //! The elements at the target may be many short runs. The kernel works page by page, so a gap that is shorter than a
 //! page is read together with the runs around it. A buffer takes what has been read; from there the data go to the
@@ -13,11 +13,10 @@
 use super::asks::Far;
 use super::ranges::state_of;
 use super::{Flavor, Window};
+use crate::request::private::Reader;
 use crate::shm::layout::State;
 use crate::sys::cma::{RANGES, Range};
-use crate::transport::private::Reader;
 use crate::{ErrorKind, Plan, Result};
-use std::sync::{Mutex, PoisonError};
 use typepack_engine::{Cursor, Elements};
 
 /// Size of the buffer in bytes.
@@ -25,27 +24,6 @@ const BUFFER: usize = 64 << 10;
 
 /// Gaps of fewer bytes are read too: the smallest page of all processors.
 const PAGE: u64 = 4 << 10;
-
-/// How this rank reads the memory of one target that it cannot map.
-#[derive(Clone, Copy, Debug, Default)]
-enum Access {
-    /// This rank has not tried yet.
-    #[default]
-    Unknown,
-    Reads(Reader),
-    /// By requests.
-    Requests,
-}
-
-/// How this rank reads the memory of the targets of a window.
-#[derive(Debug)]
-pub(super) struct Reads(Box<[Mutex<Access>]>);
-
-impl Reads {
-    pub fn new(ranks: usize) -> Self {
-        Self((0..ranks).map(|_| Mutex::default()).collect())
-    }
-}
 
 /// Data of a get that are read at one time.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -91,16 +69,8 @@ impl Batch {
 impl Window {
     /// Returns how this rank may read the memory of `target`; `None` if it must send requests.
     pub(super) fn reader(&self, target: usize) -> Result<Option<Reader>> {
-        let Some(access) = self.reads.0.get(target) else { return Ok(None) };
-        let mut access = access.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*access, Access::Unknown) {
-            let world = self.comm.world_rank(target, "target_rank", ErrorKind::Rank)?;
-            *access = self.comm.endpoint().reader_of(world).map_or(Access::Requests, Access::Reads);
-        }
-        Ok(match *access {
-            Access::Reads(reader) => Some(reader),
-            Access::Unknown | Access::Requests => None,
-        })
+        let world = self.comm.world_rank(target, "target_rank", ErrorKind::Rank)?;
+        Ok(self.comm.endpoint().reader_of(world))
     }
 
     /// Reads the first `bytes` packed bytes of the elements at `far` to the elements `to`. Returns false if this rank
@@ -134,8 +104,7 @@ impl Window {
         let world = self.comm.world_rank(far.target, "target_rank", ErrorKind::Rank)?;
         let lives = state_of(world, self.comm.endpoint().rank()) == Some(State::Registered);
         if !read && lives {
-            *self.reads.0[far.target].lock().unwrap_or_else(PoisonError::into_inner) =
-                Access::Requests;
+            self.comm.endpoint().refuse_reads(world);
         }
         Ok(read && lives)
     }

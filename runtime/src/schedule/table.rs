@@ -27,7 +27,6 @@ use crate::shm::waiting::Kind;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::time::Duration;
 use typepack_engine::Elements;
 use typepack_engine::reserve::insist;
 
@@ -617,14 +616,6 @@ impl ProgressSource for Schedules {
         };
         entry.schedule.finish(number, outcome);
         self.advance(engine, index);
-    }
-
-    fn progress(&mut self, _: &mut MessageEngine) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn nap(&self) -> Option<Duration> {
-        None
     }
 
     #[inline]

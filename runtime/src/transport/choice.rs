@@ -15,19 +15,33 @@ use crate::message::envelope::Space;
 use crate::settings::Forced;
 use typepack_engine::contiguous::Method;
 
-/// The protocols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+/// Declares the choices and the list of them, so that no choice can be missing in the list.
+macro_rules! choices {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// The protocols.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Choice {
+            $($(#[$doc])+ $name,)+
+        }
+
+        impl Choice {
+            /// Every protocol, in the order of their turns.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+        }
+    };
+}
+
+choices! {
+    /// The receiver copies the message out of the sender's heap (`heap.rs`).
+    Heap,
+    /// The receiver copies the message between private memories (`private.rs`).
+    Private,
     /// The sender packs the message into the ring, with the envelope (`eager.rs`).
     Eager,
     /// The sender packs the message into the ring in parts (`parts.rs`).
     Parts,
     /// The sender packs the message into chunks, and the receiver unpacks them (`pipeline.rs`).
     Pipeline,
-    /// The receiver copies the message out of the sender's heap (`heap.rs`).
-    Heap,
-    /// The receiver copies the message between private memories (`private.rs`).
-    Private,
 }
 
 /// The settings on which the choice of a protocol depends.

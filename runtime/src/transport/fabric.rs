@@ -13,6 +13,7 @@ use super::failure::await_end;
 use super::pool::Pool;
 use crate::memory::heaps::{Heaps, Mapped};
 use crate::placement::Cpu;
+use crate::request::private::{Probe, Reader, Readers};
 use crate::shm::budget::Need;
 use crate::shm::contacts::Contacts;
 use crate::shm::heap::Heap;
@@ -63,12 +64,22 @@ pub struct Fabric {
     contacts: Option<Arc<Contacts>>,
     /// The chunks that this rank lends to its pairs; `None` in a job of one rank.
     pool: Option<Arc<Pool>>,
+    /// How this rank reads the private memory of other ranks.
+    readers: Arc<Readers>,
 }
 
 impl Fabric {
     /// Returns the fabric of a job of one rank, without shared memory.
     pub fn alone() -> Self {
-        Self { segment: None, rank: 0, world: 0..1, heaps: None, contacts: None, pool: None }
+        Self {
+            segment: None,
+            rank: 0,
+            world: 0..1,
+            heaps: None,
+            contacts: None,
+            pool: None,
+            readers: Arc::default(),
+        }
     }
 
     /// Joins the job whose shared memory is `segment`. This process gets the slot `rank`, and the function
@@ -83,7 +94,8 @@ impl Fabric {
         let contacts = Arc::new(Contacts::new(segment.clone(), rank)?);
         let pool = Some(Arc::new(Pool::new(contacts.clone(), rank, segment.processes())));
         let contacts = Some(contacts);
-        Ok(Self { segment: Some(segment), rank, world, heaps, contacts, pool })
+        let readers = Arc::default();
+        Ok(Self { segment: Some(segment), rank, world, heaps, contacts, pool, readers })
     }
 
     /// Returns the slot of this rank.
@@ -196,10 +208,20 @@ impl Fabric {
         slot.is_some_and(|slot| slot.probe_at[0].load(Ordering::Relaxed) != 0)
     }
 
-    /// Returns what `rank` has published for a test access to its memory: its process id, the address of
-    /// its probe number, and the probe number (see `open_memory`). Returns `None` if this rank or `rank`
-    /// takes no part in copies between private memories.
-    pub fn probe_of(&self, rank: usize) -> Option<(NonZeroU32, u64, u64)> {
+    /// Returns how this rank reads the private memory of `rank`. Returns `None` if the system or `TYPEPACK_CMA` does
+    /// not permit it, or if an earlier read has failed.
+    pub fn reader_of(&self, rank: usize) -> Option<Reader> {
+        self.readers.of(rank, || self.probe_of(rank))
+    }
+
+    /// From now on, this rank does not read the private memory of `rank`, because a read has failed.
+    pub fn refuse_reads(&self, rank: usize) {
+        self.readers.refuse(rank);
+    }
+
+    /// Returns what `rank` has published for a test access to its memory (see `open_memory`). Returns `None` if this
+    /// rank or `rank` takes no part in copies between private memories.
+    fn probe_of(&self, rank: usize) -> Option<Probe> {
         let slot = self.segment.as_ref()?.slot(rank);
         let whole = |words: &[AtomicU32; 2]| {
             let half = |word: &AtomicU32| u64::from(word.load(Ordering::Acquire));

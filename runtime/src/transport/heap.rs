@@ -9,10 +9,12 @@ use super::choice::{self, Terms};
 use super::fabric::Fabric;
 use super::link::Tx;
 use super::protocol::CopyPlan;
-use super::single_copy::{Copier, Denied, Far, Said, SingleCopies, Takes};
-use super::types::{Located, Number, place_in};
+use super::single_copy::{Copier, Far, Said, SingleCopies, Takes};
+use super::types::{Located, place_in};
 use crate::message::envelope::{Envelope, LONG_MAX, Place, Space};
 use crate::message::payload::Sink;
+use crate::request::private::Denied;
+use crate::request::types::Number;
 use crate::sys::memory::Mapping;
 use crate::{Plan, Result};
 use std::ops::Range;
@@ -176,7 +178,7 @@ fn place(fabric: &Fabric, tx: &mut Tx, layout: &Elements<Plan>, bytes: u64) -> R
     let (number, encoding) = match tx.defined.number(plan) {
         Number::Known(number) => return Ok(Said::Place(Place { number, ..place })),
         Number::New(number, encoding) => (number, encoding),
-        Number::Long => return define_long(fabric, tx, plan, place),
+        Number::TooLong => return define_long(fabric, tx, plan, place),
     };
     let Some(room) = tx.reserve(fabric, encoding.len())? else {
         return Ok(if tx.admits(encoding.len()) { Said::NoRoom } else { Said::Nothing });
@@ -187,7 +189,7 @@ fn place(fabric: &Fabric, tx: &mut Tx, layout: &Elements<Plan>, bytes: u64) -> R
     unsafe { contiguous::copy(encoding.as_ptr(), to, encoding.len()) };
     let bytes = encoding.len() as u64;
     tx.publish(fabric, room, &Envelope::Define { number, bytes });
-    tx.defined.define(number, plan, encoding);
+    tx.defined.types.define(plan, encoding, ());
     Ok(Said::Place(Place { number, ..place }))
 }
 
@@ -211,6 +213,6 @@ fn define_long(fabric: &Fabric, tx: &mut Tx, plan: &Plan, place: Place) -> Resul
     };
     let bytes = encoding.len() as u64;
     tx.publish(fabric, room, &Envelope::DefineLong { number, bytes, at });
-    tx.defined.long.define(number, plan, piece);
+    tx.defined.long.define(plan, piece);
     Ok(Said::Place(Place { number, ..place }))
 }

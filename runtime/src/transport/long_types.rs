@@ -14,6 +14,7 @@
 
 use crate::Plan;
 use crate::message::envelope::{LONG_TYPES, TYPES};
+use crate::request::types::Advertised;
 use crate::shm::heap::Heap;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -24,16 +25,6 @@ use crate::message::envelope::LONG_MAX;
 /// Maximum number of plans in the list of plans that messages have used and that have no number.
 const SEEN: usize = 4;
 
-/// A type that the receiver knows, or will know when it reads the next envelopes.
-#[derive(Debug)]
-struct LongType {
-    /// The plan of the messages with this type. Plans are compared by address, so the table keeps this plan
-    /// alive: no other plan can then get the same address.
-    plan: Plan,
-    /// The piece of this rank's heap with the encoded form, until the receiver has copied the form.
-    piece: Option<Piece>,
-}
-
 /// The first byte of a piece of this rank's heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece(NonNull<u8>);
@@ -43,21 +34,26 @@ struct Piece(NonNull<u8>);
 unsafe impl Send for Piece {}
 
 /// The long types of this sender that one receiver knows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LongTypes {
-    types: Vec<LongType>,
-    /// When all numbers are in use: the number that the next definition replaces, minus [`TYPES`].
-    next: usize,
+    /// The types, each with the piece of this rank's heap that holds its encoded form, until the receiver has copied
+    /// the form.
+    types: Advertised<Option<Piece>>,
     /// Up to [`SEEN`] plans with which a message was sent and whose types have no number. The oldest is
     /// first.
     seen: VecDeque<Plan>,
 }
 
+impl Default for LongTypes {
+    fn default() -> Self {
+        Self { types: Advertised::new(LONG_TYPES), seen: VecDeque::new() }
+    }
+}
+
 impl LongTypes {
     /// Returns the number of a plan's type if the receiver knows the type.
-    pub fn number(&self, plan: &Plan) -> Option<u32> {
-        let at = self.types.iter().position(|long| long.plan.is_same(plan))?;
-        Some((TYPES + at) as u32)
+    pub fn number(&mut self, plan: &Plan) -> Option<u32> {
+        self.types.number(plan).map(|number| TYPES as u32 + number)
     }
 
     /// Returns the number under which the sender can define the type of `plan` now. Returns `None` if
@@ -71,34 +67,25 @@ impl LongTypes {
             self.seen.push_back(plan.clone());
             return None;
         };
-        let number = if self.types.len() < LONG_TYPES { self.types.len() } else { self.next };
-        if self.types.get(number).is_some_and(|long| long.piece.is_some()) {
+        let number = self.types.free();
+        if self.types.with(number as usize).is_some_and(|piece| piece.is_some()) {
             return None;
         }
         self.seen.remove(at);
-        Some((TYPES + number) as u32)
+        Some(TYPES as u32 + number)
     }
 
-    /// Records that this rank has sent the definition of a number that [`LongTypes::free_number`] has
+    /// Records that this rank has sent the definition of the number that [`LongTypes::free_number`] has
     /// returned. `piece` is the first byte of the encoded form.
-    pub fn define(&mut self, number: u32, plan: &Plan, piece: NonNull<u8>) {
-        let long = LongType { plan: plan.clone(), piece: Some(Piece(piece)) };
-        let at = number as usize - TYPES;
-        match self.types.get_mut(at) {
-            Some(old) => {
-                *old = long;
-                self.next = (at + 1) % LONG_TYPES;
-            }
-            None => self.types.push(long),
-        }
+    pub fn define(&mut self, plan: &Plan, piece: NonNull<u8>) {
+        self.types.define(plan, Vec::new(), Some(Piece(piece)));
     }
 
     /// Frees the piece of a definition, which the receiver has copied. Returns false if this rank waits
     /// for no answer to a definition of this number.
     pub fn defined(&mut self, number: u32, heap: &Heap) -> bool {
         let at = (number as usize).checked_sub(TYPES);
-        let long = at.and_then(|at| self.types.get_mut(at));
-        let Some(Piece(piece)) = long.and_then(|long| long.piece.take()) else { return false };
-        heap.free(piece.as_ptr())
+        let piece = at.and_then(|at| self.types.with(at)).and_then(Option::take);
+        piece.is_some_and(|Piece(piece)| heap.free(piece.as_ptr()))
     }
 }

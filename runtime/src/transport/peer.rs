@@ -36,6 +36,21 @@ use std::sync::atomic::Ordering;
 use typepack_engine::Elements;
 use typepack_engine::contiguous::{self, Method};
 
+/// Does something with the protocol of a choice, and with the link. A choice becomes a protocol here and nowhere else,
+/// by a match that the compiler resolves where it knows the choice.
+macro_rules! with_protocol {
+    ([$($borrow:tt)+] $peer:ident, $choice:expr, |$protocol:ident, $link:pat_param| $do:expr) => {{
+        let $link = $($borrow)+ $peer.link;
+        match $choice {
+            Choice::Eager => { let $protocol = $($borrow)+ $peer.eager; $do }
+            Choice::Parts => { let $protocol = $($borrow)+ $peer.parts; $do }
+            Choice::Pipeline => { let $protocol = $($borrow)+ $peer.pipeline; $do }
+            Choice::Heap => { let $protocol = $($borrow)+ $peer.heap; $do }
+            Choice::Private => { let $protocol = $($borrow)+ $peer.private; $do }
+        }
+    }};
+}
+
 /// Another rank.
 #[derive(Debug)]
 pub struct Peer {
@@ -68,10 +83,13 @@ impl Peer {
 
     /// Returns whether anything waits for room in the ring, or is under way in either direction.
     pub fn has_work(&self) -> bool {
-        self.link.tx.as_ref().is_some_and(|tx| !tx.is_idle())
-            || self.pipeline.has_work()
-            || self.heap.has_work()
-            || self.private.has_work()
+        self.link.tx.as_ref().is_some_and(|tx| !tx.is_idle()) || self.moves_data()
+    }
+
+    /// Returns whether a protocol has work.
+    #[inline]
+    fn moves_data(&self) -> bool {
+        Choice::ALL.iter().any(|choice| with_protocol!([&] self, choice, |p, _| p.has_work()))
     }
 
     /// Returns whether the other rank may wait for something that this rank still has to do. In contrast to
@@ -84,10 +102,7 @@ impl Peer {
             Outgoing::Send(id) => is_send(*id),
             Outgoing::Say(_) | Outgoing::Help(_) => true,
         };
-        self.link.tx.as_ref().is_some_and(|tx| tx.queued().any(owes))
-            || self.pipeline.has_work()
-            || self.heap.has_work()
-            || self.private.has_work()
+        self.link.tx.as_ref().is_some_and(|tx| tx.queued().any(owes)) || self.moves_data()
     }
 
     // ---- at the sender ----
@@ -193,15 +208,7 @@ impl Peer {
             tx.recalls.give_back(word);
         }
         for choice in choices {
-            let link = &mut self.link;
-            let offered = match choice {
-                Choice::Eager => self.eager.offer(work, link, id)?,
-                Choice::Parts => self.parts.offer(work, link, id)?,
-                Choice::Heap => self.heap.offer(work, link, id)?,
-                Choice::Private => self.private.offer(work, link, id)?,
-                Choice::Pipeline => self.pipeline.offer(work, link, id)?,
-            };
-            match offered {
+            match with_protocol!([&mut] self, choice, |p, link| p.offer(work, link, id)?) {
                 Offered::Declined => {}
                 Offered::NoRoom => return Ok(false),
                 Offered::Written if matches!(choice, Choice::Eager | Choice::Parts) => {
@@ -362,15 +369,9 @@ impl Peer {
             if declined > 0 {
                 work.tuning.declined();
             }
-            let (link, matched) = (&mut self.link, &mut matched);
-            let taken = match choice {
-                Choice::Eager => self.eager.matched(work, link, matched, plan)?,
-                Choice::Parts => self.parts.matched(work, link, matched, plan)?,
-                Choice::Heap => self.heap.matched(work, link, matched, plan)?,
-                Choice::Private => self.private.matched(work, link, matched, plan)?,
-                Choice::Pipeline => self.pipeline.matched(work, link, matched, plan)?,
-            };
-            if taken {
+            let matched = &mut matched;
+            if with_protocol!([&mut] self, choice, |p, link| p.matched(work, link, matched, plan)?)
+            {
                 break;
             }
         }
@@ -575,10 +576,10 @@ impl Peer {
             return Err(lost_at("the link from", self.link.rank));
         };
         rx.offers.withdraw(offer);
-        let reading = self.heap.give_back(&self.link, offer);
-        let Some(receive) = reading.or_else(|| self.private.give_back(&self.link, offer)) else {
-            return Ok(());
-        };
+        let reading = Choice::ALL.iter().find_map(
+            |choice| with_protocol!([&mut] self, choice, |p, link| p.withdrawn(link, offer)),
+        );
+        let Some(receive) = reading else { return Ok(()) };
         work.tuning.declined();
         self.pipeline.take(work, &mut self.link, (receive, offer), CopyPlan::PLAIN)?;
         self.flush(work).map(drop)
@@ -628,20 +629,18 @@ impl Peer {
     /// memory ran out.
     pub fn advance<R: RequestTable>(&mut self, work: &mut Work<'_, R>) -> Result<bool> {
         let mut moved = false;
-        if self.heap.has_work() {
-            let advance = self.heap.advance(work, &mut self.link)?;
-            moved |= self.go_on(work, advance)?;
+        for choice in Choice::ALL {
+            let advance = with_protocol!([&mut] self, choice, |p, link| match p.has_work() {
+                true => p.advance(work, link)?,
+                false => Advance::Idle,
+            });
+            if self.go_on(work, advance)? {
+                // Answers need not wait for the other protocols.
+                self.flush(work)?;
+                moved = true;
+            }
         }
-        if self.private.has_work() {
-            let advance = self.private.advance(work, &mut self.link)?;
-            moved |= self.go_on(work, advance)?;
-        }
-        moved |= self.flush(work)?;
-        if self.pipeline.has_work() {
-            let advance = self.pipeline.advance(work, &mut self.link)?;
-            moved |= self.go_on(work, advance)?;
-        }
-        Ok(moved)
+        Ok(moved | self.flush(work)?)
     }
 
     /// If a protocol has given up a message, passes the message to the pipeline.
@@ -656,10 +655,8 @@ impl Peer {
     /// Ends the use of the memory of the operation `id`. After the return the other rank neither reads nor
     /// writes this memory.
     pub fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) {
-        let link = &mut self.link;
-        self.eager.withdraw(work, link, id);
-        self.pipeline.withdraw(work, link, id);
-        self.heap.withdraw(work, link, id);
-        self.private.withdraw(work, link, id);
+        for choice in Choice::ALL {
+            with_protocol!([&mut] self, choice, |p, link| p.withdraw(work, link, id));
+        }
     }
 }

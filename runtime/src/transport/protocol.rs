@@ -8,7 +8,7 @@
 use super::choice::Terms;
 use super::fabric::Fabric;
 use super::in_flight::RequestTable;
-use super::link::{HelpWanted, Link};
+use super::link::Link;
 use super::stage::Stage;
 use super::tuning::Tuning;
 use super::types::Located;
@@ -193,21 +193,6 @@ pub trait Protocol {
         plan: CopyPlan,
     ) -> Result<bool>;
 
-    /// At the receiver: writes the envelope that asks the sender of a message for help. Returns false if
-    /// the ring is full.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
-    fn ask_for_help<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-        wanted: HelpWanted,
-    ) -> Result<bool> {
-        let _ = (work, link, wanted);
-        Ok(true)
-    }
-
     /// At either end: moves a bounded amount of data of operations that have begun.
     ///
     /// # Errors
@@ -220,6 +205,14 @@ pub trait Protocol {
     ) -> Result<Advance> {
         let _ = (work, link);
         Ok(Advance::Idle)
+    }
+
+    /// At the receiver: handles a withdrawal. The sender has taken back the memory that the RTS of `offer` named.
+    /// Returns the receive for which this protocol was reading the memory, if there is one.
+    #[inline]
+    fn withdrawn(&mut self, link: &Link, offer: u64) -> Option<u64> {
+        let _ = (link, offer);
+        None
     }
 
     /// At either end: gives up the memory of the operation `id`. After the return the other rank neither

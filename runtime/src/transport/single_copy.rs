@@ -29,6 +29,7 @@ use super::types::Located;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::Status;
 use crate::message::payload::{Sink, Supply};
+use crate::request::private::Denied;
 use crate::shm::ring::Violation;
 use crate::shm::work_split::Cut;
 use crate::{Plan, Result};
@@ -36,10 +37,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use typepack_engine::Elements;
 use typepack_engine::contiguous::{self, Method};
-
-/// The error of a copy: this rank cannot access the other rank's memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Denied;
 
 /// The other rank, and this rank's connection to it.
 #[derive(Clone, Copy, Debug)]
@@ -274,15 +271,31 @@ impl<C: Copier> SingleCopies<C> {
         self.helped.push_back(Helped { id, split, method, to, finished: 0 });
     }
 
-    /// Handles a withdrawal: the sender has taken back the memory that an RTS named, and no longer copies
-    /// from it. Returns the receive that was reading the memory, if there is one.
-    pub fn give_back(&mut self, link: &Link, offer: u64) -> Option<u64> {
-        let at = self.incoming.iter().position(|incoming| incoming.offer == offer)?;
-        let incoming = self.incoming.remove(at)?;
-        if let (Some(number), Some(rx)) = (incoming.split, &link.rx) {
-            let _theirs = rx.area.split().close(number, cut::<C>(incoming.from.bytes).pieces);
+    /// Writes the envelope that asks the sender of a message for help. Returns false if the ring is full.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
+    pub fn ask_for_help<R: RequestTable>(
+        &mut self,
+        work: &mut Work<'_, R>,
+        link: &mut Link,
+        wanted: HelpWanted,
+    ) -> Result<bool> {
+        let HelpWanted { offer: id, receive, number, method, bytes, .. } = wanted;
+        // A receive needs no help if it is over, or if it discards its message.
+        let Some(receive) = work.requests.receive(receive) else { return Ok(true) };
+        let Sink::Memory(layout) = &receive.sink else { return Ok(true) };
+        let far = Far { fabric: work.fabric, rank: link.rank };
+        let tx = link.tx()?;
+        match C::room(far, tx, layout, bytes)? {
+            Said::NoRoom => Ok(false),
+            // The sender cannot write to the memory of the receive, so the receiver copies the whole message
+            // without help.
+            Said::Nothing => Ok(true),
+            Said::Place(place) => {
+                tx.say(work.fabric, &Envelope::Help { id, number, method, bytes, place })
+            }
         }
-        Some(incoming.receive)
     }
 
     /// Claims all remaining pieces of the copy `next`, and waits until the sender has finished the piece
@@ -469,29 +482,6 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         Ok(true)
     }
 
-    fn ask_for_help<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-        wanted: HelpWanted,
-    ) -> Result<bool> {
-        let HelpWanted { offer: id, receive, number, method, bytes, .. } = wanted;
-        // A receive needs no help if it is over, or if it discards its message.
-        let Some(receive) = work.requests.receive(receive) else { return Ok(true) };
-        let Sink::Memory(layout) = &receive.sink else { return Ok(true) };
-        let far = Far { fabric: work.fabric, rank: link.rank };
-        let tx = link.tx()?;
-        match C::room(far, tx, layout, bytes)? {
-            Said::NoRoom => Ok(false),
-            // The sender cannot write to the memory of the receive, so the receiver copies the whole message
-            // without help.
-            Said::Nothing => Ok(true),
-            Said::Place(place) => {
-                tx.say(work.fabric, &Envelope::Help { id, number, method, bytes, place })
-            }
-        }
-    }
-
     fn advance<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -503,6 +493,15 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         }
         let wrote = self.write(work, link)?;
         Ok(if wrote { Advance::Moved } else { read })
+    }
+
+    fn withdrawn(&mut self, link: &Link, offer: u64) -> Option<u64> {
+        let at = self.incoming.iter().position(|incoming| incoming.offer == offer)?;
+        let incoming = self.incoming.remove(at)?;
+        if let (Some(number), Some(rx)) = (incoming.split, &link.rx) {
+            let _theirs = rx.area.split().close(number, cut::<C>(incoming.from.bytes).pieces);
+        }
+        Some(incoming.receive)
     }
 
     fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link, id: u64) {

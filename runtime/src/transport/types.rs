@@ -1,124 +1,56 @@
-//! The types that two ranks know by number. An RTS describes a layout in memory by such a number.
+//! The places of layouts in another rank's memory, and the types by which an RTS and a request for help describe them.
 //!
-//! The sender (`heap.rs`) sends the encoded form of a type once (`typepack_engine::wire`), and afterwards
-//! only the number of the type. [`Defined`] is the sender's table of types for one receiver. The receiver
-//! (`peer.rs`) keeps the plans of these types in [`Known`]. When the table is full, the sender defines the
-//! oldest number again, for a new type. The ring keeps the order of definitions and messages, so both ranks
-//! mean the same type by a number. If the receiver has already accepted an RTS, it keeps the plan of that
-//! RTS, so a later definition does not change the plan.
+//! The sender of a place (`heap.rs`) defines a type once, in the ring, and afterwards names it by its number
+//! (`../request/types.rs` has the tables). The ring keeps the order of definitions and messages. If the receiver
+//! (`peer.rs`) has already accepted an RTS, it keeps the plan of that RTS, so a later definition does not change the
+//! plan.
 //!
 //! The encoded form of a long type does not fit in the ring. `long_types.rs` has the sender's table of such
 //! types; the receiver keeps their plans in [`Known`] too.
 //!
-//! Invariants: both ranks keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each, and a few
-//! long types. The engine's decoder checks everything that the sender wrote before the receiver uses it.
+//! Invariant: both ranks keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each, and a few
+//! long types.
 
 use super::fabric::Fabric;
 use super::long_types::LongTypes;
 use crate::Plan;
 use crate::message::envelope::{BYTES, NUMBERS_END, Place, Space, TYPE_MAX, TYPES};
+use crate::request::types::{Advertised, LINE, Number, Remembered, Type};
 use crate::shm::ring::Violation;
 use std::ops::Range;
 use std::ptr::NonNull;
-use typepack_engine::analysis::Facts;
-use typepack_engine::{Elements, wire};
-
-/// A defined type.
-#[derive(Debug)]
-struct Definition {
-    /// The plan of the latest message with this type. Plans are compared by address, so the table keeps
-    /// this plan alive: no other plan can then get the same address.
-    plan: Plan,
-    encoding: Box<[u8]>,
-    identity: u128,
-}
+use typepack_engine::Elements;
 
 /// The types of this sender that one receiver knows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Defined {
-    types: Vec<Definition>,
-    /// The number that was used last. It is tried first, because messages of one type often follow each
-    /// other.
-    recent: usize,
-    /// When all numbers are in use: the number that the next definition replaces.
-    next: usize,
+    /// The types whose encoded form fits in the ring.
+    pub types: Advertised,
     /// The types whose encoded form is too long for the ring.
     pub long: LongTypes,
 }
 
-/// The answer of [`Defined`] when the sender asks for the number of a type.
-#[derive(Debug)]
-pub enum Number {
-    /// The receiver knows the type under this number.
-    Known(u32),
-    /// The receiver does not know the type. The sender can define it under this number by sending these
-    /// bytes.
-    New(u32, Vec<u8>),
-    /// The encoded form of the type is too long for the ring. The receiver does not know the type.
-    Long,
+impl Default for Defined {
+    fn default() -> Self {
+        Self { types: Advertised::new(TYPES), long: LongTypes::default() }
+    }
 }
 
 impl Defined {
     /// Returns the number of a plan's type if the receiver knows the type. Otherwise returns how to define
-    /// the type.
+    /// the type, unless its encoded form is too long for the ring.
     pub fn number(&mut self, plan: &Plan) -> Number {
-        let is = |definition: &Definition| definition.plan.is_same(plan);
-        if !self.types.get(self.recent).is_some_and(is) {
-            if let Some(number) = self.long.number(plan) {
-                return Number::Known(number);
-            }
-            let Some(at) = self.types.iter().position(is) else { return self.equal(plan) };
-            self.recent = at;
+        match self.types.number(plan).or_else(|| self.long.number(plan)) {
+            Some(number) => Number::Known(number),
+            None => self.types.search(plan, TYPE_MAX),
         }
-        Number::Known(self.recent as u32)
     }
-
-    /// Does the work of `number` for a plan that is not in the table. If a plan in the table has the same
-    /// encoding, returns the number of that plan.
-    #[cold]
-    fn equal(&mut self, plan: &Plan) -> Number {
-        let Some(encoding) = wire::encode_within(plan, TYPE_MAX) else { return Number::Long };
-        let identity = wire::identity(&encoding);
-        let equal = |d: &Definition| d.identity == identity && *d.encoding == *encoding;
-        if let Some(at) = self.types.iter().position(equal) {
-            self.types[at].plan = plan.clone();
-            self.recent = at;
-            return Number::Known(at as u32);
-        }
-        let number = if self.types.len() < TYPES { self.types.len() } else { self.next };
-        Number::New(number as u32, encoding)
-    }
-
-    /// Records that this rank has sent the definition of a number.
-    pub fn define(&mut self, number: u32, plan: &Plan, encoding: Vec<u8>) {
-        let identity = wire::identity(&encoding);
-        let definition = Definition { plan: plan.clone(), encoding: encoding.into(), identity };
-        let at = number as usize;
-        match self.types.get_mut(at) {
-            Some(old) => {
-                *old = definition;
-                self.next = (at + 1) % TYPES;
-            }
-            None => self.types.push(definition),
-        }
-        self.recent = at;
-    }
-}
-
-/// The receiver's entry for a type of the sender.
-#[derive(Clone, Debug)]
-pub struct Type {
-    /// The layout as a plan of this process, which can run the kernels of this process.
-    pub plan: Plan,
-    /// An estimate of how many bytes of each cache line that the data touches belong to the data, on
-    /// average.
-    pub useful: u64,
 }
 
 /// The types that this receiver knows from one sender.
 #[derive(Debug, Default)]
 pub struct Known {
-    types: Vec<Option<Type>>,
+    types: Remembered,
     /// True if this rank could not read the definition of a long type, because its address space had no room
     /// for that part of the sender's heap. Then it does not read data in that heap either, so it ignores all places
     /// in that heap and all requests for help.
@@ -161,17 +93,9 @@ impl Known {
     /// Returns a [`Violation`] if `encoding` is not an encoded type.
     pub fn define(&mut self, number: u32, encoding: &[u8]) -> std::result::Result<(), Violation> {
         debug_assert!((number as usize) < NUMBERS_END);
-        let plan = crate::commit::decode(encoding);
-        let plan = plan.map_err(|error| {
+        self.types.define(number, encoding).map_err(|error| {
             Violation::new(format!("the definition of type {number} does not decode: {error}"))
-        })?;
-        let at = number as usize;
-        if self.types.len() <= at {
-            self.types.resize_with(at + 1, || None);
-        }
-        let useful = useful(&plan);
-        self.types[at] = Some(Type { plan, useful });
-        Ok(())
+        })
     }
 
     /// Checks the place that an RTS names for a message of `bytes` packed bytes. The heap of the sender has
@@ -220,8 +144,7 @@ impl Known {
                 plan.map_err(|e| Violation::new(format!("there is no plan for raw bytes: {e}")))?;
             Type { plan: plan.clone(), useful: LINE }
         } else {
-            let ty = self.types.get(number as usize).cloned().flatten();
-            ty.ok_or_else(|| undefined(number))?
+            self.types.get(number).cloned().ok_or_else(|| undefined(number))?
         };
         let bytes = ty.plan.packed_bytes(count).map_err(|_| too_many(count))?;
         if space == Space::Private {
@@ -295,68 +218,15 @@ pub fn place_in<'a>(
     Some((place, Some(&layout.plan)))
 }
 
-const LINE: u64 = crate::shm::pair::LINE as u64;
-
-/// Returns an estimate of how many bytes of each touched cache line belong to `plan`'s data. The estimate
-/// is the larger of two numbers, one computed from the density of the data and one from the mean length of
-/// its runs, and is at most a whole line.
-fn useful(plan: &Plan) -> u64 {
-    let facts = Facts::of(plan);
-    // A run of `mean` bytes touches `mean / LINE + 1` lines on average, or fewer lines if runs share them.
-    let mean = facts.mean();
-    let apart = mean * LINE as f64 / (mean + LINE as f64);
-    let dense = facts.density().min(1.0) * LINE as f64;
-    (apart.max(dense) as u64).clamp(1, LINE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Datatype, Named};
+    use typepack_engine::wire;
 
     fn vector(count: i64, stride: i64) -> Plan {
         let double = Datatype::named(Named::F64);
         Datatype::vector(count, 1, stride, &double).expect("a type").commit().expect("a plan")
-    }
-
-    /// Defines a type in the tables of the sender and of the receiver, as the two ranks would do it.
-    fn number(defined: &mut Defined, known: &mut Known, plan: &Plan) -> (u32, bool) {
-        match defined.number(plan) {
-            Number::Known(number) => (number, false),
-            Number::New(number, encoding) => {
-                known.define(number, &encoding).expect("a type");
-                defined.define(number, plan, encoding);
-                (number, true)
-            }
-            Number::Long => panic!("too long"),
-        }
-    }
-
-    #[test]
-    fn a_type_is_defined_once_and_replaced_when_the_book_is_full() {
-        let (mut defined, mut known) = (Defined::default(), Known::default());
-        let first = vector(3, 5);
-        assert_eq!(number(&mut defined, &mut known, &first), (0, true));
-        assert_eq!(number(&mut defined, &mut known, &first), (0, false));
-        assert_eq!(number(&mut defined, &mut known, &vector(3, 5)), (0, false));
-        for i in 1..TYPES as u32 {
-            assert_eq!(number(&mut defined, &mut known, &vector(3, 5 + i64::from(i))), (i, true));
-        }
-        assert_eq!(number(&mut defined, &mut known, &vector(4, 5)), (0, true));
-        assert_eq!(number(&mut defined, &mut known, &vector(4, 6)), (1, true));
-        assert_eq!(number(&mut defined, &mut known, &first), (2, true));
-        assert_eq!(number(&mut defined, &mut known, &vector(4, 5)), (0, false));
-        let place = Place { space: Space::Heap, number: 0, origin: 8, count: 1 };
-        let found = known.locate(place, 32, 1 << 20).expect("located");
-        assert_eq!(found.ty.plan.footprint(), vector(4, 5).footprint());
-    }
-
-    #[test]
-    fn long_tables_do_not_fit_in_the_ring() {
-        let double = Datatype::named(Named::F64);
-        let places: Vec<i64> = (0..5000).map(|i| i * i).collect();
-        let plan = Datatype::indexed_block(1, &places, &double).unwrap().commit().unwrap();
-        assert!(matches!(Defined::default().number(&plan), Number::Long));
     }
 
     #[test]
@@ -393,16 +263,5 @@ mod tests {
         }
         assert!(known.define(7, b"tpkw").is_err());
         assert!(known.define(7, &[0; 100]).is_err());
-    }
-
-    #[test]
-    fn useful_bytes_of_a_line() {
-        let bytes = Datatype::named(Named::U8).commit().unwrap();
-        assert_eq!(useful(&bytes), LINE);
-        assert!(useful(&vector(100, 8)) <= 8);
-        assert!((31..=33).contains(&useful(&vector(100, 2))));
-        let double = Datatype::named(Named::F64);
-        let rows = Datatype::vector(10, 128, 1000, &double).unwrap().commit().unwrap();
-        assert!(useful(&rows) > 48);
     }
 }

@@ -5,6 +5,7 @@
 
 use super::record::Recorded;
 use super::*;
+use crate::endpoint::requests::Requests;
 use crate::sys::futex::Woken;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use typepack_engine::choice::{Chooser, Pick};
@@ -183,6 +184,44 @@ impl Rests {
     }
 }
 
+impl State {
+    /// Returns what a thread awaits that has just looked for `awaited`, and has not found it.
+    fn awaits(&self, awaited: &Awaited) -> Awaits {
+        let requests = self.core.engine.requests_ref();
+        match (awaited, requests.asked()) {
+            (&Awaited::Request(id, _), _) | (Awaited::Asked(_), (id, 1)) => Awaits::Request(id),
+            (Awaited::Asked(_), (_, 2..)) => Awaits::Completion(requests.completions()),
+            _ => Awaits::Turn,
+        }
+    }
+
+    /// Returns whether what a thread awaits has come, if the requests alone can tell.
+    fn has_come(requests: &Requests, awaits: Awaits) -> Option<bool> {
+        match awaits {
+            Awaits::Request(id) => Some(!requests.is_in_flight(id)),
+            Awaits::Completion(count) => Some(count != requests.completions()),
+            Awaits::Turn | Awaits::Errand => None,
+        }
+    }
+
+    /// Wakes the threads that sleep and for which a turn, or the start of an operation, may have changed something.
+    #[inline]
+    pub(super) fn wake_sleepers(&mut self) {
+        if !self.sleepers.is_empty() {
+            self.wake_some();
+        }
+    }
+
+    #[cold]
+    fn wake_some(&mut self) {
+        let requests = self.core.engine.requests_ref();
+        self.sleepers.wake(|awaits| Self::has_come(requests, awaits).unwrap_or(true));
+        if self.core.has_errand() {
+            self.sleepers.hand_on();
+        }
+    }
+}
+
 impl Endpoint {
     pub(super) fn turn(&self, state: &mut State) -> Result<()> {
         if state.failed.is_some() {
@@ -216,6 +255,7 @@ impl Endpoint {
         mut state: MutexGuard<'a, State>,
     ) -> Result<MutexGuard<'a, State>> {
         let Some((sent, errand)) = state.core.errand() else { return Ok(state) };
+        state.sleepers.hand_on();
         drop(state);
         // SAFETY: the source that made the errand guarantees that, until the end of the errand is
         // reported, the errand's memory is valid and nobody else uses the part that the errand writes.
@@ -258,10 +298,15 @@ impl Endpoint {
     ) -> Result<R> {
         state.rests.wait();
         loop {
-            self.turn(&mut state)?;
+            let turned = self.turn(&mut state);
             state.core.engine.requests().ask_anew();
-            if let Some(answer) = done(&mut state.core) {
-                return Ok(answer);
+            let answer = match turned {
+                Ok(()) => done(&mut state.core).map(Ok),
+                Err(error) => Some(Err(error)),
+            };
+            if let Some(answer) = answer {
+                state.sleepers.hand_on();
+                return answer;
             }
             if state.core.has_errand() {
                 // This thread works now, and waits for nobody.
@@ -272,25 +317,19 @@ impl Endpoint {
             // Another thread polls, or there is nothing to poll because the job has only one process. Sleep
             // until a thread of this process wakes this thread. In such a job, the sources limit the time of the
             // sleep.
-            if state.polled || self.processes() == 1 {
+            if state.sleepers.polled || self.processes() == 1 {
                 self.record(&mut state, awaited, recorded, false);
-                state.sleepers += 1;
-                let wanted = state.core.nap().filter(|_| !state.polled);
+                let wanted = state.core.nap().filter(|_| !state.sleepers.polled);
                 let nap = wanted.map_or(nap, |wanted| wanted.min(nap));
-                let (guard, _) =
-                    self.called.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner);
-                drop(guard);
-                state = self.lock()?;
-                state.sleepers -= 1;
+                let awaits = state.awaits(awaited);
+                state = opened(self.doze(state, awaits, nap))?;
                 continue;
             }
-            state.polled = true;
+            state.sleepers.polled = true;
             let answer;
             (state, answer) = self.poll(state, (awaited, &mut *recorded), done)?;
-            state.polled = false;
-            if state.sleepers > 0 {
-                self.called.notify_all();
-            }
+            state.sleepers.polled = false;
+            state.sleepers.hand_on();
             match answer? {
                 Some(answer) => {
                     if recorded.is_some() {
@@ -302,6 +341,24 @@ impl Endpoint {
                 None => continue,
             }
         }
+    }
+
+    /// Sleeps until another thread of this process wakes this one, but no longer than `time`.
+    pub(super) fn doze<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        awaits: Awaits,
+        time: Duration,
+    ) -> LockResult<MutexGuard<'a, State>> {
+        let (ticket, bell) = state.sleepers.enter(awaits);
+        drop(state);
+        bell.wait(time);
+        let mut locked = self.insist();
+        let (Ok(state) | Err(state)) = locked.as_mut().map_err(PoisonError::get_mut);
+        let woken = state.sleepers.leave(ticket, bell);
+        let has_come = State::has_come(state.core.engine.requests_ref(), awaits);
+        state.sleepers.missed += u64::from(!woken && has_come == Some(true));
+        locked
     }
 
     /// Runs the loop of the poller. The loop ends with an answer, with an error, or without an answer if
@@ -434,8 +491,8 @@ impl Endpoint {
     ) -> Result<(bool, Option<R>)> {
         let moved = state.core.progress()?;
         state.core.engine.requests().ask_anew();
-        if moved && state.sleepers > 0 {
-            self.called.notify_all();
+        if moved {
+            state.wake_sleepers();
         }
         // Ask `done` even if nothing moved, because another thread of this process may have completed the
         // operation.

@@ -15,7 +15,7 @@ fn a_message_to_oneself_rouses_the_poller() {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     let fabric = Fabric::join(Arc::new(segment), 0).expect("rank 0");
     let endpoint = Endpoint::new(fabric.clone(), 4, Forced::Nothing, Duration::ZERO);
-    endpoint.lock().expect("the lock").polled = true;
+    endpoint.lock().expect("the lock").sleepers.polled = true;
     let mut data = [1u8; 8];
     let layout = Elements { origin: data.as_mut_ptr(), plan: &byte, count: 8 };
     for bytes in [4, 8] {
@@ -128,18 +128,6 @@ impl ProgressSource for Faulty {
         Some(Duration::from_millis(1))
     }
 
-    fn has_errand(&self) -> bool {
-        false
-    }
-
-    fn errand(&mut self) -> Option<(u64, Errand)> {
-        None
-    }
-
-    fn ran(&mut self, _: &mut MessageEngine, _: u64, panic: Option<Panic>) -> Option<Panic> {
-        panic
-    }
-
     fn detach(&mut self, _: &mut MessageEngine, _: u64) -> bool {
         true
     }
@@ -186,5 +174,69 @@ fn an_error_behind_a_send_is_not_an_error_of_the_send() {
         assert!(matches!(sent, Ok(true)), "{way}: {sent:?}");
         assert_eq!(endpoint.progress().map_err(|error| error.kind()), Err(ErrorKind::Other));
         endpoint.progress().expect("the error is returned once");
+    }
+}
+
+/// Checks that each of several threads that wait at the same time is woken for its own message: pairs of threads of two
+/// ranks send messages to and fro, while one thread more waits for a message that comes last. A thread that nobody
+/// wakes finds its message when its time is over, and is counted.
+#[test]
+fn every_waiting_thread_is_woken_for_its_message() {
+    const PAIRS: i32 = 4;
+    const ROUNDS: i32 = 300;
+    let byte = Datatype::named(Named::U8).commit().expect("a plan");
+    for spin in [Duration::ZERO, SPIN] {
+        let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
+        let ranks = [0, 1].map(|rank| {
+            let fabric = Fabric::join(Arc::clone(&segment), rank).expect("a rank");
+            Endpoint::new(fabric, 4096, Forced::Nothing, spin)
+        });
+        let send = |from: usize, tag: i32| {
+            let mut data = [tag as u8; 8];
+            let layout = Elements { origin: data.as_mut_ptr(), plan: &byte, count: 8 };
+            let label = Label { context: 0, tag, bytes: 8, types: 0 };
+            // SAFETY: `data` stays unchanged until the wait below, and `label` has its length.
+            let sent = unsafe { ranks[from].send(&layout, label, Process::new(1 - from)) };
+            if let Operation::Pending(id) = sent.expect("a send") {
+                ranks[from].wait(id, "").expect("an end");
+            }
+        };
+        let receive = |to: usize, tag: i32| {
+            let mut data = [0u8; 8];
+            let layout = Elements { origin: data.as_mut_ptr(), plan: &byte, count: 8 };
+            let source = Sender::Process(Process::new(1 - to));
+            let posting = Posting { layout, capacity: 8, context: 0, source, tag: Tag::Is(tag) };
+            // SAFETY: `data` has room for 8 bytes, and nobody else uses it until the wait below.
+            let received = unsafe { ranks[to].receive(&posting) }.expect("a receive");
+            if let Operation::Pending(id) = received {
+                ranks[to].wait(id, "").expect("an end");
+            }
+            assert_eq!(data, [tag as u8; 8]);
+        };
+        std::thread::scope(|scope| {
+            let last = scope.spawn(|| receive(0, PAIRS));
+            let pairs = [0, 1].map(|rank| {
+                [0, 1, 2, 3].map(|tag| {
+                    scope.spawn(move || {
+                        for round in 0..ROUNDS {
+                            match (round + tag) as usize % 2 == rank {
+                                true => send(rank, tag),
+                                false => receive(rank, tag),
+                            }
+                        }
+                    })
+                })
+            });
+            for thread in pairs.into_iter().flatten() {
+                thread.join().expect("a thread");
+            }
+            send(1, PAIRS);
+            last.join().expect("a thread");
+        });
+        for rank in &ranks {
+            let state = rank.lock().expect("the lock");
+            assert_eq!(state.sleepers.missed, 0);
+            assert!(state.sleepers.is_empty() && !state.sleepers.polled);
+        }
     }
 }

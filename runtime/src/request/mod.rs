@@ -1,0 +1,7 @@
+//! What requests between two processes need, whoever makes them: messages (`transport/`) and one-sided calls (`rma/`).
+//!
+//! `types.rs` has the types that two processes know by number: the table of the process that asks, and that of the
+//! process that answers. `private.rs` reads the private memory of another process.
+
+pub(crate) mod private;
+pub(crate) mod types;
