@@ -6,21 +6,21 @@
 //! instructions. The two must not be mixed on one element. So each target has a word, the mode, which says what all
 //! ranks use at this target. A target begins with instructions. An update of many elements changes to locks
 //! (`MPI_REPLACE` without a result and `MPI_NO_OP` need neither). A rank that has updated only single elements under
-//! locks since then changes back to instructions: at the end of its epoch, or after some updates ([`SINGLES`]). The hint
-//! `mpi_accumulate_granularity` fixes one of the two.
+//! locks since then changes back to instructions: at the end of its epoch, or after some updates ([`SINGLES`]). The
+//! hint `mpi_accumulate_granularity` fixes one of the two.
 //!
 //! To locks: a rank that updates by instructions says so in a word of its own block (a thread that is *inside* has made
-//! the word odd), and then looks at the mode again. A rank that wants locks changes the mode to `ENDING`, and waits until
-//! each word of each rank was even or has changed once. After that no update by instructions is running, and none can
-//! begin. Any rank that finds `ENDING` does the same, so nobody depends on the rank that has changed the mode first. A
-//! dead rank updates nothing any more, so nobody waits for a dead rank.
+//! the word odd), and then looks at the mode again. A rank that wants locks changes the mode to `ENDING`, and waits
+//! until each word of each rank was even or has changed once. After that no update by instructions is running, and none
+//! can begin. Any rank that finds `ENDING` does the same, so nobody depends on the rank that has changed it first.
+//! A dead rank updates nothing any more, so nobody waits for a dead rank.
 //!
-//! Back to instructions: a rank that has taken a lock looks at the mode again, and releases the lock if the mode does not
-//! say locks. A rank that wants instructions changes the mode to `RETURNING`, and looks at all locks. If one stays taken,
-//! it takes the change back. So does any rank that finds `RETURNING` for too long: nobody waits for anybody.
+//! Back to instructions: a rank that has taken a lock looks at the mode again, and releases the lock if the mode does
+//! not say locks. A rank that wants instructions changes the mode to `RETURNING`, and looks at all locks. If one stays
+//! taken, it takes the change back. So does any rank that finds `RETURNING` for too long: nobody waits for anybody.
 //!
-//! Each change of the mode counts in its upper bits. So a rank that was stopped within a change, and goes on when others
-//! have changed the mode meanwhile, changes nothing.
+//! Each change of the mode counts in its upper bits. So a rank that was stopped within a change, and goes on when the
+//! others have changed the mode meanwhile, changes nothing.
 
 use super::ranges::{Held, Patience, Pauses, hold, state_of};
 use super::words::{INSIDE, RANGE_LOCKS, SharedWord, Word, Words};
@@ -322,7 +322,8 @@ impl<'a> Site<'a> {
 }
 
 /// Lets the calling thread update one element by an instruction in a process that may use windows, if the first word of
-/// this rank is free and the target permits instructions. In all other cases returns `None`; then [`Site::turn`] decides.
+/// this rank is free and the target permits instructions. In all other cases returns `None`; then [`Site::turn`]
+/// decides.
 #[inline(always)]
 pub(super) fn begin_short(words: &Words, rank: usize, target: usize) -> Option<Inside<'_>> {
     let mode = words.find(target, Word::Mode)?;
