@@ -222,13 +222,8 @@ macro_rules! width {
         /// - `at` is a multiple of the size of an element, and the element there is readable and writable. Nobody
         ///   accesses it during the call except by atomic operations.
         /// - `compare` and `new` are readable and `result` is writable for an element.
-        #[inline]
-        pub(super) unsafe fn $exchange(
-            at: *mut u8,
-            compare: *const u8,
-            new: *const u8,
-            result: *mut u8,
-        ) {
+        #[inline(always)]
+        unsafe fn $exchange(at: *mut u8, compare: *const u8, new: *const u8, result: *mut u8) {
             // SAFETY: the element at `at` is valid and its address is aligned (first condition). The other elements are
             // readable, and writable (second condition); these accesses may be unaligned.
             unsafe {
@@ -245,6 +240,29 @@ macro_rules! width {
 
 width!(update4, exchange4, AtomicU32, u32, f32);
 width!(update8, exchange8, AtomicU64, u64, f64);
+
+/// Replaces the element of 8 bytes (`is_wide`) or 4 bytes at `at` by the element at `new` if it equals the element at
+/// `compare`. The old value goes to `result`.
+///
+/// # Safety
+///
+/// - The conditions of `exchange8` and `exchange4`.
+#[inline(always)]
+pub(super) unsafe fn exchange(
+    is_wide: bool,
+    at: *mut u8,
+    compare: *const u8,
+    new: *const u8,
+    result: *mut u8,
+) {
+    // SAFETY: the caller guarantees the conditions.
+    unsafe {
+        match is_wide {
+            true => exchange8(at, compare, new, result),
+            false => exchange4(at, compare, new, result),
+        }
+    }
+}
 
 /// Replaces the element of `size` bytes (at most 16) at `at` by the element at `new` if it equals the element at
 /// `compare`. The old value goes to `result`. The element begins in range `number` of the target of `site`. Returns
@@ -276,8 +294,7 @@ pub(super) unsafe fn compare_and_swap(
     // the lock, nobody else updates the element.
     unsafe {
         match size {
-            4 if by_instruction => exchange4(at, compare, new, result),
-            8 if by_instruction => exchange8(at, compare, new, result),
+            4 | 8 if by_instruction => exchange(size == 8, at, compare, new, result),
             _ => {
                 let (mut old, mut wanted) = ([0u8; 16], [0u8; 16]);
                 let bytes = size.min(16);

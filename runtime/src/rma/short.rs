@@ -25,28 +25,6 @@ impl Window {
         may_access.then(|| self.direct(target, displacement, 0, bytes)).flatten()
     }
 
-    /// Calls `work` with the address of an aligned element of `size` bytes (4 or 8) at a displacement of the memory of
-    /// rank `target`, if other ranks may access it too. All ranks update it by instructions during the call, or this
-    /// rank holds its lock. Returns whether the call has done this.
-    #[inline(always)]
-    fn with_element(
-        &self,
-        target: usize,
-        displacement: i64,
-        size: usize,
-        work: impl Fn(*mut u8),
-    ) -> bool {
-        let Some(at) = self.elements_at(target, displacement, size, 1) else { return false };
-        match mechanism::begin_short(&self.words, self.rank, target) {
-            Some(inside) => {
-                work(at);
-                drop(inside);
-                true
-            }
-            None => self.in_turn(target, displacement, &|| work(at)),
-        }
-    }
-
     /// Returns the address of aligned elements like [`place`](Self::place), if other ranks may access them too.
     #[inline(always)]
     fn elements_at(
@@ -64,8 +42,8 @@ impl Window {
         (at as usize & (size - 1) == 0).then_some(at)
     }
 
-    /// Does the work of [`with_element`](Self::with_element) in all other cases: usually, the target uses locks.
-    #[inline(never)]
+    /// Runs `work`, which updates an element at a target, if no instruction may do this at once: usually, the target uses
+    /// locks. Returns whether the call has done this.
     fn in_turn(&self, target: usize, displacement: i64, work: &dyn Fn()) -> bool {
         let number = range_of(self.offset_of(target, displacement));
         // The call that serves all cases finds the error again.
@@ -145,11 +123,40 @@ impl Window {
         target: usize,
         displacement: i64,
     ) -> bool {
+        let Some(at) = self.elements_at(target, displacement, update.size(), 1) else {
+            return false;
+        };
+        let place = (at, target, displacement);
+        let Some(inside) = mechanism::begin_short(&self.words, self.rank, target) else {
+            // SAFETY: the element at the target lies in the window (`elements_at`). The caller guarantees the others.
+            return unsafe { self.update_in_turn(update, (from, result), place) };
+        };
         // SAFETY: the element at the target is aligned, and lies in the window, which is mapped as long as the window
-        // lives (`direct`). All ranks update it by instructions, or this rank holds its lock (`with_element`). The
-        // caller guarantees the other elements (the conditions of `# Safety`).
-        let work = |at| unsafe { update.run(at, from, result, 1) };
-        let is_done = self.with_element(target, displacement, update.size(), work);
+        // lives (`elements_at`). All ranks update it by instructions as long as `inside` lives. The caller guarantees
+        // the other elements (the conditions of `# Safety`).
+        unsafe { update.run(at, from, result, 1) };
+        drop(inside);
+        if update.is_store() {
+            self.note_stores();
+        }
+        true
+    }
+
+    /// Does the work of [`update_short`](Self::update_short) for the element at `at` by [`in_turn`](Self::in_turn).
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`update_short`](Self::update_short), and `at` is the aligned element at the target.
+    #[inline(never)]
+    unsafe fn update_in_turn(
+        &self,
+        update: ElementUpdate,
+        (from, result): (*const u8, *mut u8),
+        (at, target, displacement): (*mut u8, usize, i64),
+    ) -> bool {
+        // SAFETY: the caller guarantees the elements. This thread has its turn when the function runs (`in_turn`).
+        let work = || unsafe { update.run(at, from, result, 1) };
+        let is_done = self.in_turn(target, displacement, &work);
         if is_done && update.is_store() {
             self.note_stores();
         }
@@ -216,14 +223,35 @@ impl Window {
         target: usize,
         displacement: i64,
     ) -> bool {
-        // SAFETY: see `update_short`.
-        let work = |at| unsafe {
-            match is_wide {
-                true => atomic::exchange8(at, compare, new, result),
-                false => atomic::exchange4(at, compare, new, result),
-            }
+        let size = if is_wide { 8 } else { 4 };
+        let Some(at) = self.elements_at(target, displacement, size, 1) else { return false };
+        let place = (at, target, displacement);
+        let Some(inside) = mechanism::begin_short(&self.words, self.rank, target) else {
+            // SAFETY: see `update_short`.
+            return unsafe { self.swap_in_turn(is_wide, (new, compare), result, place) };
         };
-        self.with_element(target, displacement, if is_wide { 8 } else { 4 }, work)
+        // SAFETY: see `update_short`.
+        unsafe { atomic::exchange(is_wide, at, compare, new, result) };
+        drop(inside);
+        true
+    }
+
+    /// Does the work of [`swap_short`](Self::swap_short) for the element at `at` by [`in_turn`](Self::in_turn).
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`swap_short`](Self::swap_short), and `at` is the aligned element at the target.
+    #[inline(never)]
+    unsafe fn swap_in_turn(
+        &self,
+        is_wide: bool,
+        (new, compare): (*const u8, *const u8),
+        result: *mut u8,
+        (at, target, displacement): (*mut u8, usize, i64),
+    ) -> bool {
+        // SAFETY: the caller guarantees the elements. This thread has its turn when the function runs (`in_turn`).
+        let work = || unsafe { atomic::exchange(is_wide, at, compare, new, result) };
+        self.in_turn(target, displacement, &work)
     }
 
     /// Returns how this rank updates elements at a target.

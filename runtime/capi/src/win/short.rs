@@ -80,9 +80,9 @@ fn bytes_of(count: impl Number, ty: raw::Datatype) -> Option<u64> {
     (count <= MOST && bytes.wrapping_sub(1) < MOST).then_some(bytes)
 }
 
-/// Returns the update of an element of a type.
+/// Returns the update of an element of a type, if it needs no function.
 #[inline(always)]
-fn update_of(op: raw::Op, ty: raw::Datatype, has_result: bool) -> Option<ElementUpdate> {
+fn simple(op: raw::Op, ty: raw::Datatype, has_result: bool) -> Option<ElementUpdate> {
     let known = known(ty);
     let is_wide = match known & SIZE {
         8 => true,
@@ -94,17 +94,16 @@ fn update_of(op: raw::Op, ty: raw::Datatype, has_result: bool) -> Option<Element
         _ if known & REALS != 0 => ElementKind::Reals,
         _ => ElementKind::Others,
     };
-    let simple = match op.0 {
+    let update = match op.0 {
         abi::SUM => Update::Combine(Operator::Sum),
         abi::REPLACE => Update::Replace,
         abi::NO_OP if has_result => Update::NoOp,
-        _ => return other(op, ty),
+        _ => return None,
     };
-    ElementUpdate::simple(simple, elements, is_wide)
+    ElementUpdate::simple(update, elements, is_wide)
 }
 
-/// Does the work of [`update_of`] for all operations that need a function.
-#[inline(never)]
+/// Returns the update of an element of a type by a predefined operation.
 fn other(op: raw::Op, ty: raw::Datatype) -> Option<ElementUpdate> {
     combination(op, ty).and_then(|(update, named)| ElementUpdate::new(update, named))
 }
@@ -196,10 +195,48 @@ pub unsafe fn accumulate<N: Number>(
     if !is_one || ty != type_there || is_low(origin) {
         return false;
     }
-    let Some(update) = update_of(op, ty, false) else { return false };
+    // SAFETY: the element is valid (the condition of `# Safety`).
+    unsafe { update(op, (ty, false), (origin, std::ptr::null_mut()), (rank, displacement), win) }
+}
+
+/// Updates one element. `has_result` says whether the call returns the old value.
+///
+/// # Safety
+///
+/// - The conditions of [`fetch_and_op`]; `result` may be null if the call does not return the old value.
+#[inline(always)]
+unsafe fn update(
+    op: raw::Op,
+    (ty, has_result): (raw::Datatype, bool),
+    (origin, result): (*const c_void, *mut c_void),
+    (rank, displacement): (c_int, Aint),
+    win: raw::Win,
+) -> bool {
     let (rank, displacement) = (rank_of(rank), displacement as i64);
-    let values = (origin.cast(), std::ptr::null_mut());
-    // SAFETY: the runtime looks up no window. The element is valid (the condition of `# Safety`).
+    let values = (origin.cast(), result.cast());
+    let Some(update) = simple(op, ty, has_result) else {
+        // SAFETY: the caller guarantees the conditions.
+        return unsafe { update_other(op, ty, values, (rank, displacement), win) };
+    };
+    // SAFETY: the runtime looks up no window. The elements are valid (the conditions of `# Safety`).
+    unsafe { with(win, |window| window.update_short(update, values, rank, displacement)) }
+}
+
+/// Does the work of [`update`] for all operations that need a function.
+///
+/// # Safety
+///
+/// - The conditions of [`update`].
+#[inline(never)]
+unsafe fn update_other(
+    op: raw::Op,
+    ty: raw::Datatype,
+    values: (*const u8, *mut u8),
+    (rank, displacement): (usize, i64),
+    win: raw::Win,
+) -> bool {
+    let Some(update) = other(op, ty) else { return false };
+    // SAFETY: the runtime looks up no window. The elements are valid (the conditions of `# Safety`).
     unsafe { with(win, |window| window.update_short(update, values, rank, displacement)) }
 }
 
@@ -275,11 +312,8 @@ pub unsafe fn fetch_and_op(
     if is_low(result) || (is_low(origin) && op.0 != abi::NO_OP) {
         return false;
     }
-    let Some(update) = update_of(op, ty, true) else { return false };
-    let (rank, displacement) = (rank_of(rank), displacement as i64);
-    let values = (origin.cast(), result.cast());
-    // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
-    unsafe { with(win, |window| window.update_short(update, values, rank, displacement)) }
+    // SAFETY: the elements are valid (the conditions of `# Safety`).
+    unsafe { update(op, (ty, true), (origin, result), (rank, displacement), win) }
 }
 
 /// `MPI_Compare_and_swap`.
@@ -315,7 +349,7 @@ pub fn flush(rank: c_int, win: raw::Win) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes_of, prepare, update_of};
+    use super::{bytes_of, other, prepare, simple};
     use crate::abi;
     use crate::raw::{Datatype, Op};
     use typepack::Named;
@@ -344,8 +378,8 @@ mod tests {
     #[test]
     fn updates_of_numbers_are_short() {
         prepare();
-        let is_short =
-            |op, named, has_result| update_of(Op(op), handle(named), has_result).is_some();
+        let update = |op, ty, has_result| simple(op, ty, has_result).or_else(|| other(op, ty));
+        let is_short = |op, named, has| update(Op(op), handle(named), has).is_some();
         for named in [Named::INT64_T, Named::INT, Named::FLOAT, Named::DOUBLE] {
             let all = [abi::SUM, abi::MAX, abi::MIN, abi::PROD, abi::REPLACE];
             assert!(all.into_iter().all(|op| is_short(op, named, false)), "{named}");
@@ -363,6 +397,6 @@ mod tests {
         for op in [abi::OP_NULL, 0, usize::MAX] {
             assert!(!is_short(op, Named::INT, false));
         }
-        assert!(update_of(Op(abi::MAX), Datatype(abi::DATATYPE_NULL), true).is_none());
+        assert!(update(Op(abi::MAX), Datatype(abi::DATATYPE_NULL), true).is_none());
     }
 }
