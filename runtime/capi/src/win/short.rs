@@ -391,7 +391,7 @@ mod tests {
         assert!(
             is_short(abi::BAND, Named::INT64_T, true) && !is_short(abi::BAND, Named::DOUBLE, true)
         );
-        for named in [Named::SHORT, Named::C_FLOAT_COMPLEX, Named::BYTE, Named::FLOAT_INT] {
+        for named in [Named::SHORT, Named::BYTE, Named::FLOAT_INT] {
             assert!(!is_short(abi::SUM, named, true) && !is_short(abi::REPLACE, named, true));
         }
         for op in [abi::OP_NULL, 0, usize::MAX] {
