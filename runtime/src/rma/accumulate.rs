@@ -10,13 +10,11 @@
 
 use super::Window;
 use super::asks::Far;
-use super::atomic::{self, Atomic};
+use super::atomic::{self, ElementUpdate};
 use super::copies::truncated;
-use super::mechanism;
-use super::ranges::{Held, Patience, RANGE, hold, hold_range, range_of};
-use super::scalar;
+use super::mechanism::{Site, Turn};
+use super::ranges::{Held, RANGE, range_of};
 use super::target::Located;
-use super::words::Words;
 use crate::coll::{Combine, Operator};
 use crate::commit::commit;
 use crate::{Datatype, Error, ErrorClass, ErrorKind, Named, Plan, Result};
@@ -152,23 +150,33 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// An accumulate whose arguments have been checked.
-pub(super) struct Job<'a> {
-    pub words: &'a Words,
-    /// This rank in the window.
-    pub rank: usize,
-    /// This rank in the world.
-    pub own: usize,
-    /// How this rank waits for a lock.
-    pub patience: Patience<'a>,
-    pub target: usize,
-    pub element: &'a Element,
+/// Updates of elements without gaps at a target.
+pub(super) struct Run<'a> {
+    pub site: Site<'a>,
+    /// The size of an element.
+    pub size: usize,
     /// The number of elements of the whole update.
     pub elements: usize,
     pub update: Update,
+    /// How the processor updates an aligned element.
+    pub atomic: Option<ElementUpdate>,
     pub combine: Option<Combine>,
     /// No other rank may access the memory.
     pub alone: bool,
+}
+
+/// A lock that an accumulate keeps for its next elements.
+pub(super) struct Kept<'a> {
+    number: usize,
+    /// Whether the target uses locks for elements that instructions could update (`mechanism.rs`).
+    is_turn: bool,
+    _held: Held<'a>,
+}
+
+/// An accumulate whose arguments have been checked.
+pub(super) struct Job<'a> {
+    pub run: Run<'a>,
+    pub element: &'a Element,
 }
 
 impl Window {
@@ -204,16 +212,6 @@ impl Window {
         count: u64,
         update: Update,
     ) -> Result<()> {
-        if let Some((update, from, result)) = scalar::one((from, result), (plan, count), update) {
-            // SAFETY: `from` is null or the address of an element of the update's type, and null only for `NoOp`;
-            // `result` is null or the address of such an element (`one`). The caller guarantees these elements (the
-            // condition of `# Safety`).
-            let is_done =
-                unsafe { self.update_element(&update, from, result, target, displacement)? };
-            if is_done {
-                return Ok(());
-            }
-        }
         // SAFETY: the caller guarantees the elements of `from` and `result` (the condition of `# Safety`), which is the
         // condition of `update_many`.
         unsafe {
@@ -253,8 +251,7 @@ impl Window {
         self.started(updated, ids)
     }
 
-    /// Does the work of [`accumulate_raw`](Self::accumulate_raw) for all elements that `update_element` does not
-    /// update.
+    /// Does the work of [`accumulate_raw`](Self::accumulate_raw).
     ///
     /// # Safety
     ///
@@ -314,18 +311,15 @@ impl Window {
             }
         };
         let offset = self.offset_of(target, displacement);
-        let endpoint = self.comm.endpoint();
-        let (own, patience) = (endpoint.rank(), Patience::new(&self.comm, target));
-        let (words, element) = (&*self.words, &element);
-        let (rank, elements) = (self.rank(), (bytes / element.size as u64) as usize);
-        let job =
-            Job { words, rank, own, patience, target, element, elements, update, combine, alone };
+        let elements = (bytes / element.size as u64) as usize;
+        let run = Run::new(self.site(target), &element, elements, (update, combine), alone);
+        let job = Job { run, element: &element };
         let place = Place { elements: Elements { origin, plan, count }, offset };
         // SAFETY: the elements of the target lie in the window (`locate`). `bytes` is at most the packed bytes of all
         // parts. The caller guarantees that the elements of `from` and `result` are valid and overlap nothing
         // (condition of `# Safety`).
         let done = unsafe { job.run(&place, &Stream::new(from), &Stream::new(result), 0..bytes) };
-        self.note_stores();
+        self.note_many(target, elements);
         done
     }
 
@@ -348,34 +342,6 @@ impl Window {
         &self,
         new: *const u8,
         compare: *const u8,
-        result: *mut u8,
-        plan: &Plan,
-        target: usize,
-        displacement: i64,
-    ) -> Result<()> {
-        if let Some(named) = plan.datatype().and_then(Datatype::as_named) {
-            // SAFETY: the caller guarantees the elements (the first condition of `# Safety`). The element of a
-            // predefined type begins at its origin.
-            let is_done =
-                unsafe { self.swap_element(named, (new, compare), result, target, displacement)? };
-            if is_done {
-                return Ok(());
-            }
-        }
-        // SAFETY: the caller guarantees the elements (the conditions of `# Safety`).
-        unsafe { self.swap_any((new, compare), result, plan, target, displacement) }
-    }
-
-    /// Does the work of [`compare_and_swap_raw`](Self::compare_and_swap_raw) for all elements that `swap_element` does
-    /// not swap.
-    ///
-    /// # Safety
-    ///
-    /// - The conditions of [`compare_and_swap_raw`](Self::compare_and_swap_raw).
-    #[inline(never)]
-    unsafe fn swap_any(
-        &self,
-        (new, compare): (*const u8, *const u8),
         result: *mut u8,
         plan: &Plan,
         target: usize,
@@ -404,17 +370,12 @@ impl Window {
                 return unsafe { self.compare_there(target, start, (new, compare), result, size) };
             }
         };
-        let endpoint = self.comm.endpoint();
-        let held = || {
-            let offset = self.offset_of(target, displacement);
-            hold_range(&self.words, target, offset, Patience::new(&self.comm, target))
-        };
-        let ranks = (self.rank(), endpoint.rank());
-        let inside = || mechanism::begin(&self.words, ranks, target, 1);
+        let number = range_of(self.offset_of(target, displacement));
+        let turns = (&self.site(target), number);
         // SAFETY: `new` and `compare` are readable and `result` is writable for an element of `size` bytes (the
         // condition of `# Safety`). The element at `at` lies in the window (`locate`).
         let by_instruction =
-            unsafe { atomic::compare_and_swap(at, new, compare, result, size, inside, held)? };
+            unsafe { atomic::compare_and_swap(at, new, compare, result, size, turns)? };
         if !by_instruction {
             self.note_stores();
         }
@@ -424,6 +385,113 @@ impl Window {
     /// Returns the offset of a displacement in the memory of a target, in bytes. All ranks compute the same offset.
     pub(super) fn offset_of(&self, target: usize, displacement: i64) -> i64 {
         displacement.wrapping_mul(self.targets[target].unit as i64)
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Prepares the update of `elements` elements of type `element` in all.
+    pub fn new(
+        site: Site<'a>,
+        element: &Element,
+        elements: usize,
+        (update, combine): (Update, Option<Combine>),
+        alone: bool,
+    ) -> Self {
+        let atomic = element.named.and_then(|named| ElementUpdate::new(update, named));
+        Self { site, size: element.size, elements, update, atomic, combine, alone }
+    }
+
+    /// Updates `elements` elements at `at`, which is `offset` in the memory of the target. `kept` is the lock of the
+    /// last elements; the call may leave another lock there. Two runs in one range need only one lock, and no rank
+    /// holds two locks at a time.
+    ///
+    /// # Safety
+    ///
+    /// - The elements are valid and have no gaps; so are as many elements at `operands` and `results`, which are null
+    ///   or do not overlap anything. The operands are not null unless the update is `NoOp`.
+    pub unsafe fn update(
+        &self,
+        at: *mut u8,
+        offset: i64,
+        elements: usize,
+        (operands, results): (*mut u8, *mut u8),
+        kept: &mut Option<Kept<'a>>,
+    ) -> Result<()> {
+        if self.alone {
+            // SAFETY: no other rank may access the memory (`alone`). The caller guarantees the elements.
+            unsafe { self.plain(at, operands, results, elements) };
+            return Ok(());
+        }
+        let atomic = self.atomic.filter(|_| (at as usize).is_multiple_of(self.size));
+        let is_plain = atomic.is_some_and(|atomic| atomic.is_plain(results.is_null()));
+        let mut done = 0;
+        while done < elements {
+            let part = |start: *mut u8| match start.is_null() {
+                true => start,
+                false => start.wrapping_add(done * self.size),
+            };
+            let (at, operands, results) = (part(at), part(operands), part(results));
+            // All elements that begin in one range have one lock.
+            let offset = offset.wrapping_add((done * self.size) as i64);
+            let left = (1i64 << RANGE) - (offset & ((1 << RANGE) - 1));
+            let next = (left as usize).div_ceil(self.size).min(elements - done);
+            let number = range_of(offset);
+            let suffices =
+                |kept: &Kept<'_>| kept.number == number && (kept.is_turn || atomic.is_none());
+            if !kept.as_ref().is_some_and(suffices) {
+                // Releases the lock before the next one is taken.
+                *kept = None;
+                let held = match atomic {
+                    None => self.site.hold(number)?,
+                    Some(atomic) => {
+                        let work = if is_plain { 1 } else { self.elements };
+                        match self.site.turn(number, work)? {
+                            Turn::Held(held) => held,
+                            Turn::Inside(_inside) => {
+                                // SAFETY: the elements are aligned and valid, as are operands and results. All other
+                                // ranks update these elements by atomic instructions too, as long as `_inside` lives:
+                                // the choice depends on the size and the address of an element and on the target's
+                                // mode, and a window's memory has the same alignment in all processes.
+                                unsafe { atomic.run(at, operands, results, elements - done) };
+                                return Ok(());
+                            }
+                        }
+                    }
+                };
+                *kept = Some(Kept { number, is_turn: atomic.is_some(), _held: held });
+            }
+            // SAFETY: `done + next` is at most `elements`, so the elements are among those of the caller. This rank
+            // holds their lock.
+            unsafe { self.plain(at, operands, results, next) };
+            done += next;
+        }
+        Ok(())
+    }
+
+    /// Updates elements that no other rank updates at the same time.
+    ///
+    /// # Safety
+    ///
+    /// - There are `elements` elements without gaps at all addresses that are not null; none overlaps another. The
+    ///   operands are not null unless the update is `NoOp`.
+    unsafe fn plain(&self, at: *mut u8, operands: *mut u8, results: *mut u8, elements: usize) {
+        let bytes = elements * self.size;
+        // SAFETY: the caller guarantees that the elements at all addresses are valid and do not overlap.
+        unsafe {
+            if !results.is_null() {
+                results.copy_from_nonoverlapping(at, bytes);
+            }
+            match (self.update, &self.combine) {
+                (Update::NoOp, _) => {}
+                (Update::Replace, _) => at.copy_from_nonoverlapping(operands, bytes),
+                (Update::Combine(_), Some(combine)) => {
+                    // The function takes the target's element as the right operand. All predefined operations commute,
+                    // so the order does not matter.
+                    combine.call(operands, at, 0, elements as u64);
+                }
+                (Update::Combine(_), None) => {}
+            }
+        }
     }
 }
 
@@ -508,10 +576,14 @@ impl Job<'_> {
         let mut kept = None;
         if place.elements.plan.is_contiguous() {
             let start = place.elements.plan.footprint().true_lb + range.start as i64;
-            let bytes = range.end - range.start;
             // SAFETY: the elements are contiguous (`is_contiguous`), so the range is one run of whole elements from
             // `start` on.
-            return unsafe { self.run_of(place, start, bytes, (operands, results), &mut kept) };
+            return unsafe {
+                let elements = (range.end - range.start) as usize / self.element.size;
+                let at = place.elements.origin.wrapping_offset(start as isize);
+                let offset = place.offset.wrapping_add(start);
+                self.run.update(at, offset, elements, (operands, results), &mut kept)
+            };
         }
         let mut cursor = Cursor::at(place.elements.plan, place.elements.count, range.start)?;
         let mut done = 0;
@@ -522,108 +594,15 @@ impl Job<'_> {
             // gaps and one member.
             unsafe {
                 let parts = (at(operands, done), at(results, done));
-                self.run_of(place, run.offset, bytes, parts, &mut kept)?;
+                let elements = bytes as usize / self.element.size;
+                let at = place.elements.origin.wrapping_offset(run.offset as isize);
+                let offset = place.offset.wrapping_add(run.offset);
+                self.run.update(at, offset, elements, parts, &mut kept)?;
             };
             cursor.advance(bytes);
             done += bytes;
         }
         Ok(())
-    }
-
-    /// Updates the elements in `bytes` bytes of memory, which begin `start` bytes after the origin of `place`. `kept`
-    /// is the lock of the last run, with the number of its ranges, or `None`; the call may leave another lock there.
-    /// Two runs in one range need only one lock, and no rank holds two locks at a time.
-    ///
-    /// # Safety
-    ///
-    /// - The bytes are whole elements without gaps, and valid; so are as many bytes at `operands` and `results`, which
-    ///   are null or do not overlap anything.
-    unsafe fn run_of<'k>(
-        &'k self,
-        place: &Place<'_>,
-        start: i64,
-        bytes: u64,
-        (operands, results): (*mut u8, *mut u8),
-        kept: &mut Option<(usize, Held<'k>)>,
-    ) -> Result<()> {
-        let (at, size) = (place.elements.origin.wrapping_offset(start as isize), self.element.size);
-        let elements = bytes as usize / size;
-        let is_aligned = (at as usize).is_multiple_of(size);
-        if self.alone {
-            // SAFETY: no other rank may access the memory (`alone`). The caller guarantees that the elements are whole
-            // and valid.
-            unsafe { self.plain(at, operands, results, elements) };
-            return Ok(());
-        }
-        if is_aligned && matches!(size, 4 | 8) {
-            let wraps = self.element.named.is_some_and(Operator::adds_with_wrap);
-            let combine = self.combine.as_ref().and_then(Combine::native);
-            let atomic = Atomic::new(self.update, wraps, combine);
-            let work = if atomic.is_plain(results.is_null()) { 1 } else { self.elements };
-            let ranks = (self.rank, self.own);
-            if let Some(inside) = mechanism::begin(self.words, ranks, self.target, work)? {
-                // SAFETY: the elements are aligned and valid, as are operands and results. All other ranks update
-                // these elements by atomic instructions too, as long as `inside` lives: the choice depends on the
-                // size and the address of an element and on the target's mode, and a window's memory has the same
-                // alignment in all processes. Operands are null only for `NoOp`.
-                unsafe {
-                    match size {
-                        4 => atomic.update4(at, operands, results, elements),
-                        _ => atomic.update8(at, operands, results, elements),
-                    }
-                }
-                drop(inside);
-                return Ok(());
-            }
-        }
-        let mut done = 0;
-        while done < elements {
-            // All elements that begin in one range have one lock.
-            let offset = place.offset.wrapping_add(start).wrapping_add((done * size) as i64);
-            let left = (1i64 << RANGE) - (offset & ((1 << RANGE) - 1));
-            let next = (left as usize).div_ceil(size).min(elements - done);
-            let part = |start: *mut u8| match start.is_null() {
-                true => start,
-                false => start.wrapping_add(done * size),
-            };
-            let number = range_of(offset);
-            if kept.as_ref().is_none_or(|(before, _)| *before != number) {
-                // Releases the lock before the next one is taken.
-                *kept = None;
-                *kept = Some((number, hold(self.words, self.target, number, self.patience)?));
-            }
-            // SAFETY: `done + next` is at most `elements`, so the elements are among those of the caller. This rank
-            // holds their lock.
-            unsafe { self.plain(part(at), part(operands), part(results), next) };
-            done += next;
-        }
-        Ok(())
-    }
-
-    /// Updates elements that no other rank updates at the same time.
-    ///
-    /// # Safety
-    ///
-    /// - There are `elements` elements without gaps at all addresses that are not null; none overlaps another. The
-    ///   operands are not null unless the update is `NoOp`.
-    unsafe fn plain(&self, at: *mut u8, operands: *mut u8, results: *mut u8, elements: usize) {
-        let bytes = elements * self.element.size;
-        // SAFETY: the caller guarantees that the elements at all addresses are valid and do not overlap.
-        unsafe {
-            if !results.is_null() {
-                results.copy_from_nonoverlapping(at, bytes);
-            }
-            match (self.update, &self.combine) {
-                (Update::NoOp, _) => {}
-                (Update::Replace, _) => at.copy_from_nonoverlapping(operands, bytes),
-                (Update::Combine(_), Some(combine)) => {
-                    // The function takes the target's element as the right operand. All predefined operations commute,
-                    // so the order does not matter.
-                    combine.call(operands, at, 0, elements as u64);
-                }
-                (Update::Combine(_), None) => {}
-            }
-        }
     }
 
     /// Updates one element that may have gaps: the packed bytes `range` at `place`.
@@ -654,9 +633,9 @@ impl Job<'_> {
         let packed = packed.as_mut_ptr().cast::<u8>();
         let [lower, upper] = &mut values;
         let (lower, upper) = (lower.as_mut_ptr().cast::<u8>(), upper.as_mut_ptr().cast::<u8>());
-        let held = match self.alone {
+        let held = match self.run.alone {
             true => None,
-            false => Some(hold_range(self.words, self.target, offset, self.patience)?),
+            false => Some(self.run.site.hold(range_of(offset))?),
         };
         // SAFETY: the local arrays are as long as an element with its gaps (checked above). The element at `place` is
         // valid, and this rank holds its lock, or no other rank may access it (`alone`). The caller guarantees the
@@ -666,7 +645,7 @@ impl Job<'_> {
             if !result.is_null() {
                 result.copy_from_nonoverlapping(packed, size as usize);
             }
-            match (self.update, &self.combine) {
+            match (self.run.update, &self.run.combine) {
                 (Update::Replace, _) => {
                     place.elements.unpack(range, operand);
                 }

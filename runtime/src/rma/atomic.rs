@@ -1,56 +1,111 @@
 //! Atomic updates of elements, each of 4 or 8 bytes at an aligned address.
 //!
-//! `accumulate.rs` uses this file for such elements as long as the target permits this (`mechanism.rs`), and locks for
-//! all others. The two must not be mixed on one element.
+//! `accumulate.rs` and `short.rs` use this file for such elements as long as the target permits this (`mechanism.rs`),
+//! and locks for all others. The two must not be mixed on one element.
 
 use super::accumulate::Update;
-use super::mechanism::Inside;
-use super::ranges::Held;
-use crate::Result;
+use super::mechanism::{Site, Turn};
 use crate::coll::{Combiner, Operator};
+use crate::{Named, Result};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// How the processor updates an element.
+/// What the elements of a predefined type are, for updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum ElementKind {
+    /// Integers, whose sum wraps.
+    Integers,
+    /// Values of `f32` or `f64`.
+    Reals,
+    /// Anything else.
+    Others,
+}
+
+impl ElementKind {
+    /// Returns what the elements of a type are.
+    pub fn of(named: Named) -> Self {
+        match named {
+            _ if named.members().is_some() => Self::Others,
+            _ if Operator::adds_with_wrap(named) => Self::Integers,
+            _ if Operator::adds_reals(named) => Self::Reals,
+            _ => Self::Others,
+        }
+    }
+}
+
+/// How the processor updates an element.
+#[derive(Clone, Copy, Debug)]
 enum Instruction {
     Load,
     Swap,
-    Add,
+    AddIntegers,
+    /// By a compare-and-exchange of the sum, repeated until no other rank has changed the element meanwhile.
+    AddReals,
     And,
     Or,
     Xor,
-    /// By a compare-and-exchange of the combined value, repeated until no other rank has changed the element meanwhile.
-    Compare,
+    /// Like `AddReals`, with the value of a function.
+    Combine(Combiner),
 }
 
-/// An update of elements.
+/// An update of elements of a predefined type of 4 or 8 bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Atomic {
+#[doc(hidden)]
+pub struct ElementUpdate {
     instruction: Instruction,
-    combine: Option<Combiner>,
+    is_wide: bool,
 }
 
-impl Atomic {
-    /// Prepares the update `update` of elements. `wraps` says whether the sum of elements wraps, and `combine` is the
-    /// function of the update's operation; an operation that has an instruction needs no function.
+impl ElementUpdate {
+    /// Prepares an update that needs no function: loads, replacements and sums of numbers of 8 bytes (`is_wide`) or 4
+    /// bytes. Returns `None` if the update is another one.
     #[inline(always)]
-    pub fn new(update: Update, wraps: bool, combine: Option<Combiner>) -> Self {
-        use Instruction as I;
-        let instruction = match update {
-            Update::NoOp => I::Load,
-            Update::Replace => I::Swap,
-            Update::Combine(Operator::Sum) if wraps => I::Add,
-            Update::Combine(Operator::Band) => I::And,
-            Update::Combine(Operator::Bor) => I::Or,
-            Update::Combine(Operator::Bxor) => I::Xor,
-            Update::Combine(_) => I::Compare,
+    pub fn simple(update: Update, elements: ElementKind, is_wide: bool) -> Option<Self> {
+        let instruction = match (update, elements) {
+            (_, ElementKind::Others) => return None,
+            (Update::NoOp, _) => Instruction::Load,
+            (Update::Replace, _) => Instruction::Swap,
+            (Update::Combine(Operator::Sum), ElementKind::Integers) => Instruction::AddIntegers,
+            (Update::Combine(Operator::Sum), ElementKind::Reals) => Instruction::AddReals,
+            _ => return None,
         };
-        Self { instruction, combine }
+        Some(Self { instruction, is_wide })
+    }
+
+    /// Prepares an update of elements of type `named`. Returns `None` if the type has another size or several members,
+    /// or if the operation is not defined on the type.
+    #[inline]
+    pub fn new(update: Update, named: Named) -> Option<Self> {
+        // An element of several members is updated under a lock, also if it has 8 bytes (`accumulate.rs`).
+        if !matches!(named.size(), 4 | 8) || named.members().is_some() {
+            return None;
+        }
+        let is_wide = named.size() == 8;
+        Self::simple(update, ElementKind::of(named), is_wide).or_else(|| {
+            let function = |operator: Operator| operator.combiner(named);
+            let instruction = match update {
+                Update::NoOp => Instruction::Load,
+                Update::Replace => Instruction::Swap,
+                Update::Combine(operator) => match (operator, function(operator)?) {
+                    (Operator::Band, _) => Instruction::And,
+                    (Operator::Bor, _) => Instruction::Or,
+                    (Operator::Bxor, _) => Instruction::Xor,
+                    (_, function) => Instruction::Combine(function),
+                },
+            };
+            Some(Self { instruction, is_wide })
+        })
+    }
+
+    /// Returns the size of an element in bytes.
+    #[inline(always)]
+    pub(super) fn size(&self) -> usize {
+        if self.is_wide { 8 } else { 4 }
     }
 
     /// Returns whether the update of an element is an ordinary load or store, if there are no results. Many such
     /// updates take no longer than under a lock.
-    pub fn is_plain(&self, without_results: bool) -> bool {
+    pub(super) fn is_plain(&self, without_results: bool) -> bool {
         match self.instruction {
             Instruction::Load => true,
             Instruction::Swap => without_results,
@@ -60,80 +115,101 @@ impl Atomic {
 
     /// Returns whether the update of an element without a result is a store that later loads may overtake. All other
     /// changes of an element lock it, and a locked instruction of x86-64 orders stores before it and loads after it.
-    pub fn is_store(&self) -> bool {
-        self.instruction == Instruction::Swap
+    #[inline(always)]
+    pub(super) fn is_store(&self) -> bool {
+        matches!(self.instruction, Instruction::Swap)
+    }
+
+    /// Updates `elements` elements at `at`, one after another. `operands` points to the operands, and the old values go
+    /// to `results`, unless that is null.
+    ///
+    /// # Safety
+    ///
+    /// - `at` is a multiple of the size of an element, and the elements there are readable and writable as long as the
+    ///   call lasts. Nobody accesses them during the call except by atomic operations.
+    /// - `operands` is readable for the elements, unless the update is `NoOp`.
+    /// - `results` is null or writable for the elements, and nobody else accesses them.
+    #[inline(always)]
+    pub(super) unsafe fn run(
+        &self,
+        at: *mut u8,
+        operands: *const u8,
+        results: *mut u8,
+        elements: usize,
+    ) {
+        // SAFETY: the caller guarantees the conditions.
+        unsafe {
+            match self.is_wide {
+                true => update8(self.instruction, at, operands, results, elements),
+                false => update4(self.instruction, at, operands, results, elements),
+            }
+        }
     }
 }
 
 macro_rules! width {
-    ($update:ident, $exchange:ident, $atomic:ty, $value:ty) => {
-        impl Atomic {
-            /// Updates `elements` elements at `at`, one after another. `operands` points to the operands, and the old
-            /// values go to `results`. Either may be null.
-            ///
-            /// # Safety
-            ///
-            /// - `at` is a multiple of the size of an element, and the elements there are readable and writable as
-            ///   long as the call lasts. Nobody accesses them during the call except by atomic operations.
-            /// - `operands` is null or readable for the elements; it is not null unless the update is `NoOp`.
-            /// - `results` is null or writable for the elements, and nobody else accesses them.
-            #[inline]
-            pub unsafe fn $update(
-                &self,
-                at: *mut u8,
-                operands: *const u8,
-                results: *mut u8,
-                elements: usize,
-            ) {
-                for i in 0..elements {
-                    // SAFETY: `i < elements`, so the element lies in the memory that the caller describes (first
-                    // condition), and its address is aligned.
-                    let cell = unsafe { <$atomic>::from_ptr(at.cast::<$value>().add(i)) };
-                    let operand = match operands.is_null() {
-                        true => 0,
-                        // SAFETY: the operands are readable (second condition). The read may be unaligned.
-                        false => unsafe { operands.cast::<$value>().add(i).read_unaligned() },
-                    };
-                    let old = match self.instruction {
-                        Instruction::Load => cell.load(Ordering::Acquire),
-                        Instruction::Swap if results.is_null() => {
-                            cell.store(operand, Ordering::Release);
-                            continue;
-                        }
-                        Instruction::Swap => cell.swap(operand, Ordering::AcqRel),
-                        Instruction::Add => cell.fetch_add(operand, Ordering::AcqRel),
-                        Instruction::And => cell.fetch_and(operand, Ordering::AcqRel),
-                        Instruction::Or => cell.fetch_or(operand, Ordering::AcqRel),
-                        Instruction::Xor => cell.fetch_xor(operand, Ordering::AcqRel),
-                        Instruction::Compare => {
-                            let mut old = cell.load(Ordering::Acquire);
-                            loop {
-                                let mut new = operand;
-                                if let Some(combine) = self.combine {
-                                    let lower = (&raw const old).cast();
-                                    let result = (&raw mut new).cast::<u8>();
-                                    // SAFETY: both operands are local variables of the size of an element, and
-                                    // the function combines elements of this size without gaps. The result
-                                    // replaces the upper operand.
-                                    unsafe { combine(lower, result.cast_const(), result, 1) };
-                                }
-                                let done = cell.compare_exchange_weak(
-                                    old,
-                                    new,
-                                    Ordering::AcqRel,
-                                    Ordering::Acquire,
-                                );
-                                match done {
-                                    Ok(_) => break old,
-                                    Err(now) => old = now,
-                                }
-                            }
-                        }
-                    };
-                    if !results.is_null() {
-                        // SAFETY: the results are writable (third condition). The write may be unaligned.
-                        unsafe { results.cast::<$value>().add(i).write_unaligned(old) };
+    ($update:ident, $exchange:ident, $atomic:ty, $value:ty, $real:ty) => {
+        /// Does the work of [`ElementUpdate::run`].
+        ///
+        /// # Safety
+        ///
+        /// - The conditions of [`ElementUpdate::run`], for elements of this size.
+        #[inline(always)]
+        unsafe fn $update(
+            instruction: Instruction,
+            at: *mut u8,
+            operands: *const u8,
+            results: *mut u8,
+            elements: usize,
+        ) {
+            /// Replaces the element by the value that `next` makes of it. Returns the old value.
+            #[inline(always)]
+            fn exchange(cell: &$atomic, next: impl Fn($value) -> $value) -> $value {
+                let mut old = cell.load(Ordering::Acquire);
+                loop {
+                    let (done, seen) = (Ordering::AcqRel, Ordering::Acquire);
+                    match cell.compare_exchange_weak(old, next(old), done, seen) {
+                        Ok(_) => break old,
+                        Err(now) => old = now,
                     }
+                }
+            }
+            for i in 0..elements {
+                // SAFETY: `i < elements`, so the element lies in the memory that the caller describes (first
+                // condition), and its address is aligned.
+                let cell = unsafe { <$atomic>::from_ptr(at.cast::<$value>().add(i)) };
+                let operand = match instruction {
+                    Instruction::Load => 0,
+                    // SAFETY: the operands are readable (second condition). The read may be unaligned.
+                    _ => unsafe { operands.cast::<$value>().add(i).read_unaligned() },
+                };
+                let old = match instruction {
+                    Instruction::Load => cell.load(Ordering::Acquire),
+                    Instruction::Swap if results.is_null() => {
+                        cell.store(operand, Ordering::Release);
+                        continue;
+                    }
+                    Instruction::Swap => cell.swap(operand, Ordering::AcqRel),
+                    Instruction::AddIntegers => cell.fetch_add(operand, Ordering::AcqRel),
+                    Instruction::And => cell.fetch_and(operand, Ordering::AcqRel),
+                    Instruction::Or => cell.fetch_or(operand, Ordering::AcqRel),
+                    Instruction::Xor => cell.fetch_xor(operand, Ordering::AcqRel),
+                    Instruction::AddReals => exchange(cell, |old| {
+                        (<$real>::from_bits(old) + <$real>::from_bits(operand)).to_bits()
+                    }),
+                    Instruction::Combine(combine) => exchange(cell, |old| {
+                        let mut new = operand;
+                        let (lower, result) =
+                            ((&raw const old).cast(), (&raw mut new).cast::<u8>());
+                        // SAFETY: both operands are local variables of the size of an element, and the function
+                        // combines elements of this size without gaps. The result replaces the upper operand.
+                        unsafe { combine(lower, result.cast_const(), result, 1) };
+                        new
+                    }),
+                };
+                if !results.is_null() {
+                    // SAFETY: the results are writable (third condition). The write may be unaligned.
+                    unsafe { results.cast::<$value>().add(i).write_unaligned(old) };
                 }
             }
         }
@@ -146,13 +222,8 @@ macro_rules! width {
         /// - `at` is a multiple of the size of an element, and the element there is readable and writable. Nobody
         ///   accesses it during the call except by atomic operations.
         /// - `compare` and `new` are readable and `result` is writable for an element.
-        #[inline]
-        pub(super) unsafe fn $exchange(
-            at: *mut u8,
-            compare: *const u8,
-            new: *const u8,
-            result: *mut u8,
-        ) {
+        #[inline(always)]
+        unsafe fn $exchange(at: *mut u8, compare: *const u8, new: *const u8, result: *mut u8) {
             // SAFETY: the element at `at` is valid and its address is aligned (first condition). The other elements are
             // readable, and writable (second condition); these accesses may be unaligned.
             unsafe {
@@ -167,41 +238,64 @@ macro_rules! width {
     };
 }
 
-width!(update4, exchange4, AtomicU32, u32);
-width!(update8, exchange8, AtomicU64, u64);
+width!(update4, exchange4, AtomicU32, u32, f32);
+width!(update8, exchange8, AtomicU64, u64, f64);
 
-/// Replaces the element of `size` bytes (at most 16) at `at` by the element at `new` if it equals the element at
-/// `compare`. The old value goes to `result`. `begin` permits atomic instructions, or returns `None`; `hold` takes
-/// the lock for an element that no instruction updates. Returns whether an instruction has updated the element.
-///
-/// # Errors
-/// Returns the error of `begin` or of `hold`.
+/// Replaces the element of 8 bytes (`is_wide`) or 4 bytes at `at` by the element at `new` if it equals the element at
+/// `compare`. The old value goes to `result`.
 ///
 /// # Safety
 ///
-/// - The element at `at` is readable and writable, and other ranks update it by instructions as long as the value of
-///   `begin` lives, and under the lock of `hold` otherwise.
+/// - The conditions of `exchange8` and `exchange4`.
+#[inline(always)]
+pub(super) unsafe fn exchange(
+    is_wide: bool,
+    at: *mut u8,
+    compare: *const u8,
+    new: *const u8,
+    result: *mut u8,
+) {
+    // SAFETY: the caller guarantees the conditions.
+    unsafe {
+        match is_wide {
+            true => exchange8(at, compare, new, result),
+            false => exchange4(at, compare, new, result),
+        }
+    }
+}
+
+/// Replaces the element of `size` bytes (at most 16) at `at` by the element at `new` if it equals the element at
+/// `compare`. The old value goes to `result`. The element begins in range `number` of the target of `site`. Returns
+/// whether an instruction has updated the element.
+///
+/// # Errors
+/// Returns the errors of [`Site::turn`].
+///
+/// # Safety
+///
+/// - The element at `at` is readable and writable, and all other ranks update it in turns of the same target too.
 /// - `new` and `compare` are readable and `result` is writable for `size` bytes.
-pub(super) unsafe fn compare_and_swap<'a, 'b>(
+pub(super) unsafe fn compare_and_swap(
     at: *mut u8,
     new: *const u8,
     compare: *const u8,
     result: *mut u8,
     size: usize,
-    begin: impl FnOnce() -> Result<Option<Inside<'b>>>,
-    hold: impl FnOnce() -> Result<Held<'a>>,
+    (site, number): (&Site<'_>, usize),
 ) -> Result<bool> {
     let is_aligned = (at as usize).is_multiple_of(size.max(1));
-    let inside = if is_aligned && matches!(size, 4 | 8) { begin()? } else { None };
+    let turn = match is_aligned && matches!(size, 4 | 8) {
+        true => site.turn(number, 1)?,
+        false => Turn::Held(site.hold(number)?),
+    };
+    let by_instruction = matches!(turn, Turn::Inside(_));
     // SAFETY: the caller guarantees that `size` bytes at each address are valid (both conditions of `# Safety`). The
-    // element's address is aligned where it is used as an atomic (`inside` is `Some`); the other accesses are
-    // unaligned. Under the lock, nobody else updates the element.
+    // element's address is aligned where it is used as an atomic (`Inside`); the other accesses are unaligned. Under
+    // the lock, nobody else updates the element.
     unsafe {
         match size {
-            4 if inside.is_some() => exchange4(at, compare, new, result),
-            8 if inside.is_some() => exchange8(at, compare, new, result),
+            4 | 8 if by_instruction => exchange(size == 8, at, compare, new, result),
             _ => {
-                let held = hold()?;
                 let (mut old, mut wanted) = ([0u8; 16], [0u8; 16]);
                 let bytes = size.min(16);
                 old.as_mut_ptr().copy_from_nonoverlapping(at, bytes);
@@ -209,10 +303,80 @@ pub(super) unsafe fn compare_and_swap<'a, 'b>(
                 if old == wanted {
                     at.copy_from(new, bytes);
                 }
-                drop(held);
+                drop(turn);
                 result.copy_from_nonoverlapping(old.as_ptr(), bytes);
             }
         }
     }
-    Ok(inside.is_some())
+    Ok(by_instruction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ElementKind, ElementUpdate};
+    use crate::Named;
+    use crate::coll::Operator;
+    use crate::rma::Update;
+    use std::ptr::null_mut;
+
+    /// Checks that an element that is updated under a lock by the other ways has no update by instructions.
+    #[test]
+    fn pairs_and_complex_numbers_have_no_instructions() {
+        for named in Named::all() {
+            let elements = ElementKind::of(named);
+            for update in [Update::NoOp, Update::Replace, Update::Combine(Operator::Sum)] {
+                let found = ElementUpdate::new(update, named);
+                let has_some = named.members().is_none() && matches!(named.size(), 4 | 8);
+                assert!(
+                    found.is_none_or(|found| has_some && found.size() == named.size() as usize)
+                );
+                assert!(found.is_some() || !has_some || matches!(update, Update::Combine(_)));
+            }
+            if named.members().is_some() || !matches!(named.size(), 1 | 2 | 4 | 8 | 16) {
+                assert_eq!(elements, ElementKind::Others, "{named}");
+            }
+            if elements == ElementKind::Reals {
+                assert!(matches!(named.size(), 4 | 8), "{named}");
+            }
+        }
+        for named in [Named::C_FLOAT_COMPLEX, Named::COMPLEX8, Named::FLOAT_INT, Named::BYTE] {
+            assert_eq!(ElementKind::of(named), ElementKind::Others);
+        }
+        assert_eq!(ElementKind::of(Named::DOUBLE), ElementKind::Reals);
+        assert_eq!(ElementKind::of(Named::INT), ElementKind::Integers);
+        assert!(ElementUpdate::new(Update::Combine(Operator::Band), Named::DOUBLE).is_none());
+    }
+
+    #[test]
+    fn each_instruction_updates_one_element() {
+        let mut at = u64::MAX;
+        let run = |at: &mut u64, named, update, operand: u64| {
+            let update = ElementUpdate::new(update, named).expect("the update is defined");
+            let (mut old, at) = (0u64, std::ptr::from_mut(at).cast());
+            // SAFETY: all three elements are local variables, and the first one is aligned.
+            unsafe { update.run(at, (&raw const operand).cast(), (&raw mut old).cast(), 1) };
+            old
+        };
+        let (word, real) = (Named::INT64_T, Named::DOUBLE);
+        let combine = Update::Combine;
+        assert_eq!((run(&mut at, word, combine(Operator::Sum), 3), at), (u64::MAX, 2));
+        assert_eq!((run(&mut at, word, Update::NoOp, 9), at), (2, 2));
+        assert_eq!((run(&mut at, word, combine(Operator::Bor), 4), at), (2, 6));
+        assert_eq!((run(&mut at, word, combine(Operator::Band), 12), at), (6, 4));
+        assert_eq!((run(&mut at, word, combine(Operator::Bxor), 5), at), (4, 1));
+        assert_eq!((run(&mut at, word, combine(Operator::Max), 7), at), (1, 7));
+        let half = 1.5f64.to_bits();
+        assert_eq!((run(&mut at, real, Update::Replace, half), at), (7, half));
+        assert_eq!(run(&mut at, real, combine(Operator::Sum), 2.25f64.to_bits()), half);
+        assert_eq!(f64::from_bits(at), 3.75);
+        let (mut single, operand) = (1.5f32, 0.5f32);
+        for update in [combine(Operator::Sum), Update::NoOp] {
+            let update = ElementUpdate::new(update, Named::FLOAT).expect("the update is defined");
+            // SAFETY: both elements are local variables; no result is asked for.
+            unsafe {
+                update.run((&raw mut single).cast(), (&raw const operand).cast(), null_mut(), 1)
+            };
+        }
+        assert_eq!(single, 2.0);
+    }
 }

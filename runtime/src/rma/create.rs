@@ -236,6 +236,7 @@ impl Window {
             calls: AtomicU32::new(0),
             check_types: Settings::current().is_some_and(|settings| settings.check_types),
             stored: AtomicBool::new(false),
+            singles: (0..comm.size()).map(|_| AtomicU32::new(0)).collect(),
             tag,
             alone: Mutex::new(()),
             hosting,

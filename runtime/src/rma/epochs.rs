@@ -331,6 +331,7 @@ impl Window {
         let need_not_meet = assert.has(A::NO_PRECEDE) && assert.has(A::NO_SUCCEED);
         // An error of an operation must not keep this rank from the meeting, where the other ranks wait.
         let completed = self.complete_all();
+        (0..self.size()).for_each(|target| self.prefer_instructions(target));
         let met = if need_not_meet { Ok(()) } else { self.meet() };
         if met.is_ok() {
             let next = if assert.has(A::NO_SUCCEED) { 0 } else { with_all::FENCE };
@@ -466,6 +467,7 @@ impl Window {
         for &(rank, count) in &ranks {
             self.epochs.set(rank, at::NOTHING);
             ended = ended.and(self.complete_at(rank));
+            self.prefer_instructions(rank);
             // The accesses of this rank come before the end. The target waits for the end, even after an error.
             let word = self.words.get(rank, Word::Completed(self.comm.rank()));
             ended = ended.and(word.map(|word| wait::announce(word, count)));
@@ -614,6 +616,7 @@ impl Window {
         }
         // An error of an operation must not keep the lock.
         let completed = self.complete_at(target);
+        self.prefer_instructions(target);
         let unlocked = match was {
             at::SHARED => wait::unlock(&self.comm, &self.words, target, LockKind::Shared),
             at::EXCLUSIVE => wait::unlock(&self.comm, &self.words, target, LockKind::Exclusive),
@@ -685,6 +688,7 @@ impl Window {
         }
         self.epochs.all.store(0, Ordering::Relaxed);
         let mut unlocked = self.complete_all();
+        (0..self.size()).for_each(|target| self.prefer_instructions(target));
         if holds {
             for target in 0..self.comm.size() {
                 let one = wait::unlock(&self.comm, &self.words, target, LockKind::Shared);

@@ -4,22 +4,32 @@
 //! Instructions are best for single elements, because ranks that update different elements never wait for each other.
 //! Locks are best for many elements, because the holder of a lock updates all elements of a range by plain vector
 //! instructions. The two must not be mixed on one element. So each target has a word, the mode, which says what all
-//! ranks use at this target. A target begins with instructions. The first update of many elements changes to locks,
-//! for as long as the window exists (`MPI_REPLACE` without a result and `MPI_NO_OP` need neither). The hint
-//! `mpi_accumulate_granularity` fixes one of the two.
+//! ranks use at this target. A target begins with instructions. An update of many elements changes to locks
+//! (`MPI_REPLACE` without a result and `MPI_NO_OP` need neither). A rank that has updated only single elements under
+//! locks since then changes back to instructions: at the end of its epoch, or after some updates ([`SINGLES`]). The
+//! hint `mpi_accumulate_granularity` fixes one of the two.
 //!
-//! A rank that updates by instructions says so in a word of its own block (a thread that is *inside* has made the word
-//! odd), and then looks at the mode again. A rank that wants locks changes the mode to `ENDING`, and waits until each
-//! word of each rank was even or has changed once. After that no update by instructions is running, and none can begin.
-//! Any rank that finds `ENDING` does the same, so nobody depends on the rank that has changed the mode first. A dead
-//! rank updates nothing any more, so nobody waits for a dead rank.
+//! To locks: a rank that updates by instructions says so in a word of its own block (a thread that is *inside* has made
+//! the word odd), and then looks at the mode again. A rank that wants locks changes the mode to `ENDING`, and waits
+//! until each word of each rank was even or has changed once. After that no update by instructions is running, and none
+//! can begin. Any rank that finds `ENDING` does the same, so nobody depends on the rank that has changed it first.
+//! A dead rank updates nothing any more, so nobody waits for a dead rank.
+//!
+//! Back to instructions: a rank that has taken a lock looks at the mode again, and releases the lock if the mode does
+//! not say locks. A rank that wants instructions changes the mode to `RETURNING`, and looks at all locks. If one stays
+//! taken, it takes the change back. So does any rank that finds `RETURNING` for too long: nobody waits for anybody.
+//!
+//! Each change of the mode counts in its upper bits. So a rank that was stopped within a change, and goes on when the
+//! others have changed the mode meanwhile, changes nothing.
 
-use super::ranges::{Pauses, state_of};
-use super::words::{INSIDE, SharedWord, Word, Words};
+use super::ranges::{Held, Patience, Pauses, hold, state_of};
+use super::words::{INSIDE, RANGE_LOCKS, SharedWord, Word, Words};
 use crate::shm::layout::State;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::AtomicU64;
 
+/// The bits of the mode that say what the ranks use. The others count the changes.
+const KIND: u64 = 7;
 /// All ranks update by instructions.
 const INSTRUCTIONS: u64 = 0;
 /// No update by instructions begins any more.
@@ -28,13 +38,29 @@ const ENDING: u64 = 1;
 const LOCKS: u64 = 2;
 /// All ranks update by instructions, and nobody changes the mode.
 const ALWAYS_INSTRUCTIONS: u64 = 3;
+/// No update under a lock begins any more.
+const RETURNING: u64 = 4;
+/// All ranks use locks, and nobody changes the mode.
+const ALWAYS_LOCKS: u64 = 5;
 
 /// An update of at least this number of elements is one of many elements. One atomic instruction takes about as long as
 /// the plain instructions for so many elements.
 pub(super) const MANY: usize = 16;
 
-/// Number of pauses after which a rank gives up if none of its words has changed: more than a minute.
+/// After this number of updates of single elements under locks, without one of many elements, a rank changes back to
+/// instructions before its epoch ends. The change takes about as long as so many updates.
+pub(super) const SINGLES: u32 = MANY as u32;
+
+/// Number of looks at a word that changes soon if its rank is running. The change back to instructions takes no longer.
+const LOOKS: u32 = if cfg!(test) { 1 } else { 200 };
+
+/// Number of pauses after which a rank gives up if a word that must change has not changed: more than a minute.
 const STUCK: u32 = 1 << 20;
+
+/// Returns the mode after a change of `mode`.
+fn changed(mode: u64, kind: u64) -> u64 {
+    (mode & !KIND).wrapping_add(KIND + 1) | kind
+}
 
 /// Lets this thread update elements by instructions until the value is dropped.
 pub(super) struct Inside<'a, W: SharedWord = AtomicU64> {
@@ -48,8 +74,16 @@ impl<W: SharedWord> Drop for Inside<'_, W> {
     }
 }
 
+/// What a thread updates elements with, until the value is dropped: instructions, or a lock.
+pub(super) enum Turn<'a, W: SharedWord = AtomicU64, L = Held<'a>> {
+    /// The thread updates by instructions.
+    Inside(Inside<'a, W>),
+    /// The thread has the lock of the elements.
+    Held(L),
+}
+
 fn permits_instructions(mode: u64) -> bool {
-    mode == INSTRUCTIONS || mode == ALWAYS_INSTRUCTIONS
+    matches!(mode & KIND, INSTRUCTIONS | ALWAYS_INSTRUCTIONS)
 }
 
 /// Enters the updates by instructions at the target with this mode; `None` if the target uses locks. `word` returns the
@@ -100,81 +134,196 @@ fn take_any<'a, W: SharedWord>(
         }
         unchanged = if now == before { unchanged + 1 } else { 0 };
         if unchanged >= most {
-            let detail = format!(
-                "all {INSIDE} words of this rank say that a thread updates memory, and none of them changes; another \
-                 rank has written to them"
-            );
-            return Err(Error::new(ErrorKind::Other, "win", detail));
+            return Err(stuck(&format!("all {INSIDE} words of this rank say")));
         }
         before = now;
         pauses.pause();
     }
 }
 
+/// Returns the error for words that do not change. `who` are the words.
+#[cold]
+fn stuck(who: &str) -> Error {
+    let detail = format!(
+        "{who} that a thread updates memory, for more than a minute; another rank has written there, or the thread is \
+         stopped"
+    );
+    Error::new(ErrorKind::Other, "win", detail)
+}
+
+/// Waits until a word of another rank has changed from an odd value, or until the rank is dead.
+///
+/// # Errors
+/// Returns `ErrorKind::Other` if the word has not changed in `most` pauses.
+fn await_change<W: SharedWord>(
+    word: &W,
+    value: u64,
+    most: u32,
+    rank: usize,
+    is_dead: impl Fn() -> bool,
+) -> Result<()> {
+    let mut pauses = Pauses::new(true);
+    for _ in 0..most {
+        if word.value() != value || pauses.are_long() && is_dead() {
+            return Ok(());
+        }
+        pauses.pause();
+    }
+    Err(stuck(&format!("a word of rank {rank} says")))
+}
+
 /// Ends the updates by instructions, if they may end. `words` are the words of all ranks, and `wait` waits until a word
 /// has changed from a value.
+///
+/// # Errors
+/// Returns the errors of `words` and `wait`.
 fn end_instructions<'a, W: SharedWord + 'a>(
     mode: &W,
     words: impl Iterator<Item = Result<&'a W>>,
-    mut wait: impl FnMut(&W, usize, u64),
+    mut wait: impl FnMut(&W, usize, u64) -> Result<()>,
 ) -> Result<()> {
-    // If the exchange fails, another rank has changed the mode.
-    let _changed = mode.replace(INSTRUCTIONS, ENDING);
-    if mode.value() != ENDING {
+    let before = mode.value();
+    if before & KIND == INSTRUCTIONS {
+        // If the exchange fails, another rank has changed the mode.
+        let _changed = mode.replace(before, changed(before, ENDING));
+    }
+    let ending = mode.value();
+    if ending & KIND != ENDING {
         return Ok(());
     }
     for (index, word) in words.enumerate() {
         let word = word?;
         let value = word.value();
         if !value.is_multiple_of(2) {
-            wait(word, index, value);
+            wait(word, index, value)?;
         }
     }
-    let _ended = mode.replace(ENDING, LOCKS);
+    let _ended = mode.replace(ending, changed(ending, LOCKS));
     Ok(())
 }
 
-/// Lets the calling thread update aligned elements of 4 or 8 bytes at rank `target` by instructions. Returns `None`
-/// if it must take locks. `rank` is this rank in the window, and `own` in the world; `elements` is the number of
-/// elements, or 1 if the update is as quick by instructions.
-///
-/// # Errors
-/// Returns `ErrorKind::State` in a forked child.
-#[inline(always)]
-pub(super) fn begin(
-    words: &Words,
-    (rank, own): (usize, usize),
-    target: usize,
-    elements: usize,
-) -> Result<Option<Inside<'_>>> {
-    let mode = words.get(target, Word::Mode)?;
-    let word = |number| words.get(rank, Word::Inside(number));
-    admit(mode, elements >= MANY, word, || change(words, own, target))
+/// Changes from locks to instructions, if the mode is `LOCKS` and nobody holds one of the locks. The caller holds none.
+fn end_locks<'a, W: SharedWord + 'a>(mode: &W, mut locks: impl Iterator<Item = &'a W>) {
+    let before = mode.value();
+    let returning = changed(before, RETURNING);
+    if before & KIND != LOCKS || mode.replace(before, returning).is_err() {
+        return;
+    }
+    let are_free = locks.all(|lock| looks(|| lock.value() == 0));
+    let kind = if are_free { INSTRUCTIONS } else { LOCKS };
+    // If the exchange fails, another rank has taken the change back.
+    let _returned = mode.replace(returning, changed(returning, kind));
 }
 
-/// Decides for [`begin`], over the word `mode`. `many` says whether the update is one of many elements, and `change`
-/// ends the updates by instructions.
-#[inline(always)]
-fn admit<'a, W: SharedWord>(
+/// Returns whether something comes soon.
+fn looks(has_come: impl Fn() -> bool) -> bool {
+    (0..LOOKS).any(|_| {
+        let come = has_come();
+        if !come {
+            std::hint::spin_loop();
+        }
+        come
+    })
+}
+
+/// Returns whether the target uses locks. The caller holds one: then the target uses locks until it is released. If a
+/// rank is about to change to instructions, takes this back.
+fn uses_locks<W: SharedWord>(mode: &W) -> bool {
+    loop {
+        let now = mode.value();
+        match now & KIND {
+            INSTRUCTIONS | ALWAYS_INSTRUCTIONS | ENDING => return false,
+            RETURNING => drop(mode.replace(now, changed(now, LOCKS))),
+            // Also a value that a faulty rank has written.
+            _ => return true,
+        }
+    }
+}
+
+/// Decides for [`Site::turn`], over the word `mode`. `many` says whether the update is one of many elements. `change`
+/// ends the updates by instructions, and `hold` takes the lock.
+fn take_turn<'a, W: SharedWord, L>(
     mode: &W,
     many: bool,
     word: impl Fn(usize) -> Result<&'a W>,
     change: impl Fn() -> Result<()>,
-) -> Result<Option<Inside<'a, W>>> {
-    if many && mode.value() == INSTRUCTIONS || mode.value() == ENDING {
-        change()?;
+    hold: impl Fn() -> Result<L>,
+) -> Result<Turn<'a, W, L>> {
+    loop {
+        let now = mode.value();
+        match now & KIND {
+            INSTRUCTIONS if many => change()?,
+            ENDING => change()?,
+            RETURNING if !looks(|| mode.value() != now) => {
+                let _locks = mode.replace(now, changed(now, LOCKS));
+            }
+            _ => {}
+        }
+        if let Some(inside) = enter(mode, &word)? {
+            return Ok(Turn::Inside(inside));
+        }
+        let held = hold()?;
+        if uses_locks(mode) {
+            return Ok(Turn::Held(held));
+        }
     }
-    let inside = enter(mode, word)?;
-    if inside.is_none() && mode.value() == ENDING {
-        // Another rank has changed the mode since the look above, and may still wait for ranks that are inside. A lock
-        // excludes nobody before they have left.
-        change()?;
-    }
-    Ok(inside)
 }
 
-/// Does the same as [`begin`] for one element in a process that may use windows, if the first word of this rank is free
-/// and the target permits instructions. In all other cases returns `None`; then `begin` decides.
+/// Where a rank updates elements, and how it waits for a lock there.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    pub words: &'a Words,
+    /// This rank in the window.
+    pub rank: usize,
+    pub patience: Patience<'a>,
+    pub target: usize,
+}
+
+impl<'a> Site<'a> {
+    /// Lets the calling thread update aligned elements of 4 or 8 bytes that begin in the range with this number
+    /// (`range_of`). `elements` is the number of elements of the whole update, or 1 if the update is as quick by
+    /// instructions.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child, `ErrorKind::Other` if words of another rank do not change, and the
+    /// errors of [`hold`](Self::hold).
+    pub fn turn(&self, number: usize, elements: usize) -> Result<Turn<'a>> {
+        let words = self.words;
+        let mode = words.get(self.target, Word::Mode)?;
+        let word = |number| words.get(self.rank, Word::Inside(number));
+        take_turn(mode, elements >= MANY, word, || self.change(mode), || self.hold(number))
+    }
+
+    /// Takes the lock of a range for all other elements, which no rank updates by instructions.
+    ///
+    /// # Errors
+    /// Returns the errors of `ranges::hold`.
+    pub fn hold(&self, number: usize) -> Result<Held<'a>> {
+        hold(self.words, self.target, number, self.patience)
+    }
+
+    /// Changes the target to locks, unless the hint forbids this.
+    #[cold]
+    fn change(&self, mode: &AtomicU64) -> Result<()> {
+        let words = self.words;
+        let all = (0..words.members() * INSIDE)
+            .map(|index| words.get(index / INSIDE, Word::Inside(index % INSIDE)));
+        end_instructions(mode, all, |word, index, value| {
+            let rank = index / INSIDE;
+            let is_dead = || {
+                let world = words.world_rank(rank);
+                world.is_none_or(|world| {
+                    state_of(world, self.patience.own()) != Some(State::Registered)
+                })
+            };
+            await_change(word, value, STUCK, rank, is_dead)
+        })
+    }
+}
+
+/// Lets the calling thread update one element by an instruction in a process that may use windows, if the first word of
+/// this rank is free and the target permits instructions. In all other cases returns `None`; then [`Site::turn`]
+/// decides.
 #[inline(always)]
 pub(super) fn begin_short(words: &Words, rank: usize, target: usize) -> Option<Inside<'_>> {
     let mode = words.find(target, Word::Mode)?;
@@ -185,25 +334,14 @@ pub(super) fn begin_short(words: &Words, rank: usize, target: usize) -> Option<I
     permits_instructions(mode.value()).then_some(inside)
 }
 
-/// Changes rank `target` to locks, unless the hint forbids this.
+/// Changes rank `target` from locks back to instructions, if nobody holds a lock there and the hint permits this. The
+/// calling thread holds none.
 #[cold]
-fn change(words: &Words, own: usize, target: usize) -> Result<()> {
-    let mode = words.get(target, Word::Mode)?;
-    let all = (0..words.members() * INSIDE)
-        .map(|index| words.get(index / INSIDE, Word::Inside(index % INSIDE)));
-    end_instructions(mode, all, |word, index, value| {
-        let mut pauses = Pauses::new(true);
-        while word.value() == value {
-            let is_dead = || {
-                let world = words.world_rank(index / INSIDE);
-                world.is_none_or(|world| state_of(world, own) != Some(State::Registered))
-            };
-            if pauses.are_long() && is_dead() {
-                return;
-            }
-            pauses.pause();
-        }
-    })
+pub(super) fn return_to_instructions(words: &Words, target: usize) {
+    if let Some(mode) = words.find(target, Word::Mode) {
+        let locks = (0..RANGE_LOCKS).filter_map(|number| words.find(target, Word::Range(number)));
+        end_locks(mode, locks);
+    }
 }
 
 /// Fixes what all ranks use at rank `target`, if its hint `mpi_accumulate_granularity` (in bytes; 0 is no hint) does.
@@ -219,7 +357,7 @@ fn fix_mode<W: SharedWord>(mode: &W, granularity: u64) {
     let fixed = match granularity {
         0 => return,
         1..=8 => ALWAYS_INSTRUCTIONS,
-        _ => LOCKS,
+        _ => ALWAYS_LOCKS,
     };
     let _fixed = mode.replace(INSTRUCTIONS, fixed);
 }
@@ -235,8 +373,9 @@ mod tests {
     struct Target {
         mode: ModelWord,
         inside: [ModelWord; 3],
-        /// The lock of the element.
-        lock: Mutex<()>,
+        /// The word of the element's lock: 1 if a rank holds it. A rank waits for it at the gate.
+        lock: ModelWord,
+        gate: Mutex<()>,
         /// The element, for updates by instructions.
         element: ModelWord,
         /// Loom reports an access under the lock at the same time as another access.
@@ -248,7 +387,8 @@ mod tests {
             Self {
                 mode: ModelWord::new(INSTRUCTIONS),
                 inside: std::array::from_fn(|_| ModelWord::new(0)),
-                lock: Mutex::new(()),
+                lock: ModelWord::new(0),
+                gate: Mutex::new(()),
                 element: ModelWord::new(0),
                 locked: UnsafeCell::new(()),
             }
@@ -260,25 +400,38 @@ mod tests {
                 while word.value() == value {
                     loom::thread::yield_now();
                 }
+                Ok(())
             };
             let change = || end_instructions(&self.mode, self.inside.iter().map(Ok), wait);
-            let word = |_| Ok(&self.inside[rank]);
-            if let Some(_inside) = admit(&self.mode, many, word, change).unwrap() {
+            let hold = || {
+                let gate = self.gate.lock().unwrap();
+                self.lock.replace(0, 1).unwrap();
+                Ok((Inside { word: &self.lock, after: 0 }, gate))
+            };
+            let turn = take_turn(&self.mode, many, |_| Ok(&self.inside[rank]), change, hold);
+            match turn.unwrap() {
                 // Updates by instructions may run at the same time, but no update under the lock. Loom permits many
                 // readers of a cell and no writer beside them.
-                self.locked.with(|_| {
+                Turn::Inside(_inside) => self.locked.with(|_| {
                     while self.element.add_one().is_err() {
                         loom::thread::yield_now();
                     }
-                });
-                return;
+                }),
+                Turn::Held(_held) => self.locked.with_mut(|_| {
+                    // A plain update: a load and a store.
+                    let value = self.element.value();
+                    self.element.set(value + 1);
+                }),
             }
-            let _locked = self.lock.lock().unwrap();
-            self.locked.with_mut(|_| {
-                // A plain update: a load and a store.
-                let value = self.element.value();
-                self.element.set(value + 1);
-            });
+        }
+
+        /// Changes back to instructions, if this is possible now.
+        fn give_back(&self) {
+            end_locks(&self.mode, std::iter::once(&self.lock));
+        }
+
+        fn kind(&self) -> u64 {
+            self.mode.value() & KIND
         }
     }
 
@@ -295,7 +448,7 @@ mod tests {
             target.add(0, true);
             other.join().unwrap();
             assert_eq!(target.element.value(), 3);
-            assert_eq!(target.mode.value(), LOCKS);
+            assert_eq!(target.kind(), LOCKS);
         });
     }
 
@@ -330,11 +483,70 @@ mod tests {
         });
     }
 
+    /// Checks that no update is lost when one rank changes back to instructions while others update.
+    #[test]
+    fn loom_no_update_is_lost_at_the_return() {
+        explore(3, || {
+            let target = Arc::new(Target::new());
+            target.add(0, true);
+            let theirs = Arc::clone(&target);
+            let other = loom::thread::spawn(move || {
+                theirs.add(1, false);
+                theirs.add(1, false);
+            });
+            target.give_back();
+            target.add(0, false);
+            other.join().unwrap();
+            assert_eq!(target.element.value(), 4);
+            target.give_back();
+            assert_eq!(target.kind(), INSTRUCTIONS);
+        });
+    }
+
+    /// Checks the same if the mode changes in both directions meanwhile.
+    #[test]
+    fn loom_a_return_meets_an_update_of_many_elements() {
+        explore(3, || {
+            let target = Arc::new(Target::new());
+            target.add(0, true);
+            let theirs = Arc::clone(&target);
+            let other = loom::thread::spawn(move || {
+                theirs.add(1, true);
+                theirs.give_back();
+                theirs.add(1, false);
+            });
+            target.give_back();
+            target.add(0, true);
+            other.join().unwrap();
+            assert_eq!(target.element.value(), 4);
+        });
+    }
+
+    /// Checks that a rank that stops within a change, and goes on when the others have changed the mode several times,
+    /// changes nothing: without the count of changes, it would find the mode that it has left.
+    #[test]
+    fn loom_a_stopped_rank_changes_nothing() {
+        explore(2, || {
+            let target = Arc::new(Target::new());
+            target.add(0, true);
+            let others = [1, 2].map(|rank| {
+                let target = Arc::clone(&target);
+                loom::thread::spawn(move || {
+                    target.give_back();
+                    target.add(rank, rank == 2);
+                })
+            });
+            target.give_back();
+            others.into_iter().for_each(|other| other.join().unwrap());
+            assert_eq!(target.element.value(), 3);
+        });
+    }
+
     /// Checks that a hint is in force before the first update: a rank that has made the window updates many elements
     /// at a target that has not finished making the window yet.
     #[test]
     fn loom_a_hint_is_in_force_before_the_first_update() {
-        for (granularity, mode) in [(8, ALWAYS_INSTRUCTIONS), (4096, LOCKS)] {
+        for (granularity, mode) in [(8, ALWAYS_INSTRUCTIONS), (4096, ALWAYS_LOCKS)] {
             explore(3, move || {
                 let target = Arc::new(Target::new());
                 let theirs = Arc::clone(&target);
@@ -379,15 +591,59 @@ mod tests {
     fn a_fixed_mode_stays() {
         let word = |value| AtomicU64::new(value);
         let (mode, inside) = (word(ALWAYS_INSTRUCTIONS), [word(4), word(u64::MAX - 1)]);
-        let never = |_: &AtomicU64, _: usize, _: u64| panic!("nobody is inside");
+        let never = |_: &AtomicU64, _: usize, _: u64| -> Result<()> { panic!("nobody is inside") };
         end_instructions(&mode, inside.iter().map(Ok), never).unwrap();
         let entered = enter(&mode, |number| Ok(&inside[number])).unwrap();
         assert_eq!((entered.is_some(), inside[0].value()), (true, 5));
         drop(entered);
         assert_eq!((mode.value(), inside[0].value()), (ALWAYS_INSTRUCTIONS, 6));
+        end_locks(&mode, std::iter::empty());
+        assert_eq!(mode.value(), ALWAYS_INSTRUCTIONS);
         // Words that faulty ranks have written: nobody enters, and nobody waits.
-        mode.set(77);
-        end_instructions(&mode, inside.iter().map(Ok), never).unwrap();
-        assert!(enter(&mode, |number| Ok(&inside[number])).unwrap().is_none());
+        for value in [ALWAYS_LOCKS, 77, 6, u64::MAX] {
+            mode.set(value);
+            end_instructions(&mode, inside.iter().map(Ok), never).unwrap();
+            end_locks(&mode, std::iter::empty());
+            assert!(enter(&mode, |number| Ok(&inside[number])).unwrap().is_none());
+            assert!(uses_locks(&mode) && mode.value() == value);
+        }
+    }
+
+    /// A change to locks does not wait without end for a rank that lives, but whose word does not change.
+    #[test]
+    fn a_word_of_another_rank_that_stays_odd_is_an_error() {
+        let word = AtomicU64::new(7);
+        let wait = |is_dead: bool| await_change(&word, 7, 2000, 3, || is_dead);
+        let error = wait(false).expect_err("the rank lives");
+        assert!(
+            error.kind() == ErrorKind::Other && error.to_string().contains("rank 3"),
+            "{error}"
+        );
+        assert!(wait(true).is_ok());
+        word.set(8);
+        assert!(wait(false).is_ok());
+        // The mode then stays as it is: no rank may take a lock that excludes nobody.
+        let (mode, inside) = (AtomicU64::new(INSTRUCTIONS), AtomicU64::new(5));
+        let wait =
+            |word: &AtomicU64, _: usize, value: u64| await_change(word, value, 3, 0, || false);
+        let change = || end_instructions(&mode, std::iter::once(Ok(&inside)), wait);
+        let turn = take_turn(&mode, true, |_| Ok(&inside), change, || Ok(()));
+        assert_eq!(turn.map(drop).map_err(|error| error.kind()), Err(ErrorKind::Other));
+        assert_eq!(mode.value() & KIND, ENDING);
+    }
+
+    /// A target goes from instructions to locks and back, and a lock that is held keeps it at locks.
+    #[test]
+    fn a_target_goes_there_and_back() {
+        let words = Words::in_this_process(2);
+        let site = Site { words: &words, rank: 0, patience: Patience::under_lock(0), target: 1 };
+        let is_inside = |elements| matches!(site.turn(3, elements), Ok(Turn::Inside(_)));
+        assert!(is_inside(1) && is_inside(MANY - 1) && !is_inside(MANY) && !is_inside(1));
+        let held = site.turn(4, 1);
+        return_to_instructions(&words, 1);
+        assert!(matches!(held, Ok(Turn::Held(_))) && !is_inside(1));
+        drop(held);
+        return_to_instructions(&words, 1);
+        assert!(is_inside(1) && begin_short(&words, 0, 1).is_some() && !is_inside(MANY));
     }
 }

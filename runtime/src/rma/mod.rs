@@ -21,8 +21,7 @@
 //!   calls; `tries.rs`: the choice between the two for gets;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
 //!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
-//!   two a target uses; `scalar.rs`: the short way of one element; `short.rs`: the shortest way of all these
-//!   operations, which serves the usual case only.
+//!   two a target uses; `short.rs`: the short way of all these operations, which serves the usual case only.
 //!
 //! - `typed/`: windows of Rust values, whose epochs are guards.
 //!
@@ -52,7 +51,6 @@ mod phase;
 mod place;
 mod ranges;
 mod reads;
-mod scalar;
 mod serve;
 mod short;
 mod tally;
@@ -64,12 +62,12 @@ mod wait;
 mod words;
 
 pub use accumulate::Update;
+pub use atomic::{ElementKind, ElementUpdate};
 pub use create::Flavor;
 pub use epochs::Assertions;
 pub use hints::WindowHints;
 pub(crate) use hosting::register;
 pub use lock::LockKind;
-pub use short::{ElementKind, ShortUpdate};
 pub use typed::{
     Access, AnyThread, Cells, Exchangeable, Exposure, Fenced, Locked, LockedAll, OneThread, Target,
     Threads, WindowOf,
@@ -121,6 +119,9 @@ pub struct Window {
     /// Whether this rank may have stored to mapped memory of the window since its accesses were ordered
     /// (`order_accesses`).
     stored: AtomicBool,
+    /// For each target, how many single elements this rank has updated under locks since it has updated many elements
+    /// (`mechanism.rs`).
+    singles: Box<[AtomicU32]>,
     /// The tag of requests to ranks whose memory this rank cannot map.
     tag: i32,
     /// Held while this rank changes memory that it has locked exclusively. Such changes are not atomic, so the threads

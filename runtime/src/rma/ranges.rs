@@ -66,6 +66,11 @@ impl<'a> Patience<'a> {
         Self { own: endpoint.rank(), may_spin, record: Some((comm, target)) }
     }
 
+    /// Returns this rank in the world.
+    pub fn own(&self) -> usize {
+        self.own
+    }
+
     /// The patience of a thread that holds the lock of the endpoint of rank `own`.
     pub fn under_lock(own: usize) -> Self {
         Self { own, may_spin: false, record: None }
@@ -79,19 +84,6 @@ pub(super) fn state_of(rank: usize, own: usize) -> Option<State> {
         Some(heaps) => (rank < heaps.ranks()).then(|| heaps.state(rank)),
         None => (rank == own).then_some(State::Registered),
     }
-}
-
-/// Takes the lock of the range of memory in which byte `offset` of the memory of `target` lies.
-///
-/// # Errors
-/// Returns the errors of `hold_word`.
-pub(super) fn hold_range<'a>(
-    words: &'a Words,
-    target: usize,
-    offset: i64,
-    patience: Patience<'a>,
-) -> Result<Held<'a>> {
-    hold(words, target, range_of(offset), patience)
 }
 
 /// Returns the number of the lock for the range in which byte `offset` of a target's memory lies.
@@ -141,7 +133,8 @@ fn hold_word<'a>(
     let mut pauses = Pauses::new(patience.may_spin);
     let mut recorded = None;
     loop {
-        match word.compare_exchange_weak(0, mine, Ordering::Acquire, Ordering::Relaxed) {
+        // The caller may look at the mode next (`mechanism.rs`), after all ranks can see the lock.
+        match word.compare_exchange_weak(0, mine, Ordering::SeqCst, Ordering::Relaxed) {
             Ok(_) => return Ok(Held { word, _recorded: recorded }),
             Err(0) => continue,
             Err(owner) if pauses.are_long() => {

@@ -12,12 +12,14 @@
 //! The target checks every word of a request: another rank may send anything. A request that the target refuses counts
 //! too; the error class goes to another word of the calling rank's block.
 
-use super::accumulate::{Element, Job, Place, Stream, Update};
+use super::accumulate::{Element, Job, Place, Run, Stream, Update};
 use super::asks::is_put_tag;
 use super::atomic;
 use super::form::{BYTES, DATA, Kind, REQUEST, Request, WORD};
 use super::hosting::token_of;
+use super::mechanism::Site;
 use super::place::{Memory, OTHER, RANGE, Served, plan_of};
+use super::ranges::{Patience, range_of};
 use super::tally::Tally;
 use super::types::Heard;
 use super::words::{SharedWord, Word, Words, classes, said};
@@ -212,18 +214,8 @@ impl Host {
             return Err(OTHER);
         }
         let combine = element.combine(update).map_err(|error| error.class())?;
-        let job = Job {
-            words: &self.words,
-            rank: self.rank,
-            own: self.own,
-            patience: super::ranges::Patience::under_lock(self.own),
-            target: self.rank,
-            element: &element,
-            elements: length / size,
-            update,
-            combine,
-            alone: false,
-        };
+        let run = Run::new(self.site(), &element, length / size, (update, combine), false);
+        let job = Job { run, element: &element };
         let base = match self.memory {
             Memory::Piece(base, _) => base,
             Memory::Attached(_) => 0,
@@ -248,6 +240,12 @@ impl Host {
         done.map_err(|error| error.class())
     }
 
+    /// Returns how this rank updates its own memory for others.
+    fn site(&self) -> Site<'_> {
+        let patience = Patience::under_lock(self.own);
+        Site { words: &self.words, rank: self.rank, patience, target: self.rank }
+    }
+
     /// Carries out a compare and swap. The old value goes to `old`, which is as long as the element.
     fn compare_and_swap(
         &self,
@@ -262,21 +260,15 @@ impl Host {
         }
         let (place, _attached) = self.memory.place(heard, request, size as u64)?;
         let (new, compare) = data.split_at(size);
-        let held = || {
-            let patience = super::ranges::Patience::under_lock(self.own);
-            super::ranges::hold_range(&self.words, self.rank, request.offset, patience)
-        };
-        let ranks = (self.rank, self.own);
-        let inside = || super::mechanism::begin(&self.words, ranks, self.rank, 1);
+        let turns = (&self.site(), range_of(request.offset));
         // SAFETY:
         // - the element lies in the window's memory (`place`), which the program keeps valid as in the case of a put; a
-        //   rank that can map this memory updates it in the same way as this call: by instructions as long as the
-        //   value of `inside` lives, and under the lock of `held` otherwise, because both are those of this rank's
-        //   memory in the window;
+        //   rank that can map this memory updates it in the same way as this call, because the turns are those of
+        //   this rank's memory in the window;
         // - each operand is `size` bytes of the request, and `old` has `size` bytes.
         let swapped = unsafe {
             let (new, compare, old) = (new.as_ptr(), compare.as_ptr(), old.as_mut_ptr());
-            atomic::compare_and_swap(place.origin, new, compare, old, size, inside, held)
+            atomic::compare_and_swap(place.origin, new, compare, old, size, turns)
         };
         swapped.map(drop).map_err(|error| error.class())
     }

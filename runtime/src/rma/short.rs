@@ -1,118 +1,20 @@
-//! The shortest way of put, get and updates of one element: a few tens of instructions for the usual case, without
+//! The short way of put, get and updates: a few tens of instructions for the usual case of one element, without
 //! values of errors. A function of this file returns false in all other cases, and then nothing has happened; the
 //! caller calls the function that serves all cases and returns all errors (`copies.rs`, `accumulate.rs`).
 //!
-//! The functions are inlined into the calls of the C interface. What they need of a type is known before: the number of
-//! bytes, and what its elements are ([`ElementKind`]).
+//! The functions are inlined into the calls of the C interface and of the windows of Rust values. What they need of a
+//! type is known before: the number of bytes, and how an element is updated ([`ElementUpdate`]).
 
+use super::accumulate::Run;
+use super::atomic::{self, ElementUpdate};
 use super::copies::copy_short;
-use super::mechanism::{self, Inside};
+use super::mechanism::{self, MANY, SINGLES, Site, Turn};
+use super::ranges::{Patience, range_of};
 use super::{Update, Window};
-use crate::Named;
-use crate::coll::Operator;
+use crate::coll::Combine;
 use crate::sys::fork;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-/// What the elements of a predefined type are, for updates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[doc(hidden)]
-pub enum ElementKind {
-    /// Integers, whose sum wraps.
-    Integers,
-    /// Values of `f32` or `f64`.
-    Reals,
-    /// Anything else.
-    Others,
-}
-
-impl ElementKind {
-    /// Returns what the elements of a type are.
-    pub fn of(named: Named) -> Self {
-        match named {
-            _ if named.members().is_some() => Self::Others,
-            _ if Operator::adds_with_wrap(named) => Self::Integers,
-            _ if Operator::adds_reals(named) => Self::Reals,
-            _ => Self::Others,
-        }
-    }
-}
-
-/// An update of one element by [`Window::update_short`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[doc(hidden)]
-pub enum ShortUpdate {
-    /// The element keeps its value.
-    Load,
-    /// The operand replaces the element.
-    Replace,
-    /// The sum of two integers.
-    AddIntegers,
-    /// The sum of two reals.
-    AddReals,
-}
-
-impl ShortUpdate {
-    /// Returns the short form of an update of elements, if there is one.
-    #[inline(always)]
-    pub fn new(update: Update, elements: ElementKind) -> Option<Self> {
-        match (update, elements) {
-            (_, ElementKind::Others) => None,
-            (Update::NoOp, _) => Some(Self::Load),
-            (Update::Replace, _) => Some(Self::Replace),
-            (Update::Combine(Operator::Sum), ElementKind::Integers) => Some(Self::AddIntegers),
-            (Update::Combine(Operator::Sum), ElementKind::Reals) => Some(Self::AddReals),
-            _ => None,
-        }
-    }
-}
-
-macro_rules! width {
-    ($update:ident, $atomic:ty, $value:ty, $real:ty) => {
-        /// Updates an element. The old value goes to `result`, unless `result` is null.
-        ///
-        /// # Safety
-        ///
-        /// - `at` is a multiple of the size of an element, and the element there is readable and writable. Nobody
-        ///   accesses it during the call except by atomic operations.
-        /// - `from` is readable for an element, unless the update is `Load`; `result` is null or writable for one.
-        #[inline(always)]
-        unsafe fn $update(update: ShortUpdate, at: *mut u8, from: *const u8, result: *mut u8) {
-            // SAFETY: the element is valid and its address is aligned (first condition).
-            let cell = unsafe { <$atomic>::from_ptr(at.cast::<$value>()) };
-            let operand = match update {
-                ShortUpdate::Load => 0,
-                // SAFETY: the operand is readable (second condition). The read may be unaligned.
-                _ => unsafe { from.cast::<$value>().read_unaligned() },
-            };
-            let old = match update {
-                ShortUpdate::Load => cell.load(Ordering::Acquire),
-                ShortUpdate::Replace if result.is_null() => {
-                    return cell.store(operand, Ordering::Release);
-                }
-                ShortUpdate::Replace => cell.swap(operand, Ordering::AcqRel),
-                ShortUpdate::AddIntegers => cell.fetch_add(operand, Ordering::AcqRel),
-                ShortUpdate::AddReals => {
-                    let mut old = cell.load(Ordering::Acquire);
-                    loop {
-                        let sum = <$real>::from_bits(old) + <$real>::from_bits(operand);
-                        let (done, seen) = (Ordering::AcqRel, Ordering::Acquire);
-                        match cell.compare_exchange_weak(old, sum.to_bits(), done, seen) {
-                            Ok(_) => break old,
-                            Err(now) => old = now,
-                        }
-                    }
-                }
-            };
-            if !result.is_null() {
-                // SAFETY: the result is writable (second condition). The write may be unaligned.
-                unsafe { result.cast::<$value>().write_unaligned(old) };
-            }
-        }
-    };
-}
-
-width!(update4, AtomicU32, u32, f32);
-width!(update8, AtomicU64, u64, f64);
+use crate::{Named, Result};
+use std::sync::atomic::Ordering;
 
 impl Window {
     /// Returns the address in this process of `bytes` bytes at a displacement of the memory of rank `target`, if an
@@ -123,23 +25,36 @@ impl Window {
         may_access.then(|| self.direct(target, displacement, 0, bytes)).flatten()
     }
 
-    /// Returns the address of an aligned element like [`place`](Self::place), if other ranks may access it too and the
-    /// target permits instructions. They stay permitted until the second value is dropped.
+    /// Returns the address of aligned elements like [`place`](Self::place), if other ranks may access them too.
     #[inline(always)]
-    fn element_to_update(
+    fn elements_at(
         &self,
         target: usize,
         displacement: i64,
-        bytes: u64,
-    ) -> Option<(*mut u8, Inside<'_>)> {
+        size: usize,
+        elements: usize,
+    ) -> Option<*mut u8> {
         if fork::is_child() || !self.epochs.permits_shared(target) {
             return None;
         }
-        let at = self.direct(target, displacement, 0, bytes)?;
-        if at as u64 & (bytes - 1) != 0 {
-            return None;
+        let at = self.direct(target, displacement, 0, (size * elements) as u64)?;
+        // The size is 4 or 8. A division would take as long as the rest of these checks.
+        (at as usize & (size - 1) == 0).then_some(at)
+    }
+
+    /// Runs `work`, which updates an element at a target, if no instruction may do this at once: usually, the target uses
+    /// locks. Returns whether the call has done this.
+    fn in_turn(&self, target: usize, displacement: i64, work: &dyn Fn()) -> bool {
+        let number = range_of(self.offset_of(target, displacement));
+        // The call that serves all cases finds the error again.
+        let Ok(turn) = self.site(target).turn(number, 1) else { return false };
+        work();
+        if let Turn::Held(held) = turn {
+            drop(held);
+            self.note_stores();
+            self.note_single(target);
         }
-        Some((at, mechanism::begin_short(&self.words, self.rank, target)?))
+        true
     }
 
     /// Copies `bytes` bytes to a displacement of the memory of rank `target`. Returns whether the call has done this.
@@ -192,41 +107,103 @@ impl Window {
         true
     }
 
-    /// Updates an element of 8 bytes (`is_wide`) or 4 bytes at a displacement of the memory of rank `target`. Returns
-    /// whether the call has done this. See [`accumulate_raw`](Self::accumulate_raw).
+    /// Updates an element at a displacement of the memory of rank `target`. Returns whether the call has done this. See
+    /// [`accumulate_raw`](Self::accumulate_raw).
     ///
     /// # Safety
     ///
-    /// - `from` is readable for an element, unless the update is [`ShortUpdate::Load`].
+    /// - `from` is readable for an element, unless the update is [`Update::NoOp`].
     /// - `result` is null, or writable for an element, and nobody else accesses it. None of the elements overlap.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn update_short(
         &self,
-        update: ShortUpdate,
-        is_wide: bool,
+        update: ElementUpdate,
         (from, result): (*const u8, *mut u8),
         target: usize,
         displacement: i64,
     ) -> bool {
-        let bytes = if is_wide { 8 } else { 4 };
-        let Some((at, inside)) = self.element_to_update(target, displacement, bytes) else {
+        let Some(at) = self.elements_at(target, displacement, update.size(), 1) else {
             return false;
         };
+        let place = (at, target, displacement);
+        let Some(inside) = mechanism::begin_short(&self.words, self.rank, target) else {
+            // SAFETY: the element at the target lies in the window (`elements_at`). The caller guarantees the others.
+            return unsafe { self.update_in_turn(update, (from, result), place) };
+        };
         // SAFETY: the element at the target is aligned, and lies in the window, which is mapped as long as the window
-        // lives (`direct`). All ranks update it by instructions as long as `inside` lives. The caller guarantees the
-        // other elements (the conditions of `# Safety`).
-        unsafe {
-            match is_wide {
-                true => update8(update, at, from, result),
-                false => update4(update, at, from, result),
-            }
-        }
+        // lives (`elements_at`). All ranks update it by instructions as long as `inside` lives. The caller guarantees
+        // the other elements (the conditions of `# Safety`).
+        unsafe { update.run(at, from, result, 1) };
         drop(inside);
-        if update == ShortUpdate::Replace {
+        if update.is_store() {
             self.note_stores();
         }
         true
+    }
+
+    /// Does the work of [`update_short`](Self::update_short) for the element at `at` by [`in_turn`](Self::in_turn).
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`update_short`](Self::update_short), and `at` is the aligned element at the target.
+    #[inline(never)]
+    unsafe fn update_in_turn(
+        &self,
+        update: ElementUpdate,
+        (from, result): (*const u8, *mut u8),
+        (at, target, displacement): (*mut u8, usize, i64),
+    ) -> bool {
+        // SAFETY: the caller guarantees the elements. This thread has its turn when the function runs (`in_turn`).
+        let work = || unsafe { update.run(at, from, result, 1) };
+        let is_done = self.in_turn(target, displacement, &work);
+        if is_done && update.is_store() {
+            self.note_stores();
+        }
+        is_done
+    }
+
+    /// Updates `elements` elements of type `named`, one after another, at a displacement of the memory of rank
+    /// `target`. Returns whether the call has done this. See [`accumulate_raw`](Self::accumulate_raw).
+    ///
+    /// # Safety
+    ///
+    /// - `from` is readable for the elements, which do not overlap those at the target.
+    ///
+    /// # Errors
+    /// Returns the errors of [`accumulate_raw`](Self::accumulate_raw) if it has updated some of the elements.
+    #[doc(hidden)]
+    pub unsafe fn accumulate_short(
+        &self,
+        (update, named): (Update, Named),
+        from: *const u8,
+        elements: usize,
+        target: usize,
+        displacement: i64,
+    ) -> Result<bool> {
+        let Some(atomic) = ElementUpdate::new(update, named) else { return Ok(false) };
+        let at = self.elements_at(target, displacement, atomic.size(), elements);
+        let (Some(at), false) = (at, update == Update::NoOp) else { return Ok(false) };
+        let combine = match update {
+            Update::Combine(operator) => operator.combiner(named).map(Combine::from),
+            _ => None,
+        };
+        let run = Run {
+            site: self.site(target),
+            size: atomic.size(),
+            elements,
+            update,
+            atomic: Some(atomic),
+            combine,
+            alone: false,
+        };
+        let offset = self.offset_of(target, displacement);
+        let values = (from.cast_mut(), std::ptr::null_mut());
+        // SAFETY: the elements at the target lie in the window, which is mapped as long as the window lives (`direct`).
+        // The caller guarantees the operands; there are no results.
+        let done = unsafe { run.update(at, offset, elements, values, &mut None) };
+        self.note_many(target, elements);
+        done.map(|()| true)
     }
 
     /// Replaces an integer of 8 bytes (`is_wide`) or 4 bytes at a displacement of the memory of rank `target` by the
@@ -246,74 +223,69 @@ impl Window {
         target: usize,
         displacement: i64,
     ) -> bool {
-        let bytes = if is_wide { 8 } else { 4 };
-        let Some((at, inside)) = self.element_to_update(target, displacement, bytes) else {
-            return false;
+        let size = if is_wide { 8 } else { 4 };
+        let Some(at) = self.elements_at(target, displacement, size, 1) else { return false };
+        let place = (at, target, displacement);
+        let Some(inside) = mechanism::begin_short(&self.words, self.rank, target) else {
+            // SAFETY: see `update_short`.
+            return unsafe { self.swap_in_turn(is_wide, (new, compare), result, place) };
         };
         // SAFETY: see `update_short`.
-        unsafe {
-            match is_wide {
-                true => super::atomic::exchange8(at, compare, new, result),
-                false => super::atomic::exchange4(at, compare, new, result),
-            }
-        }
+        unsafe { atomic::exchange(is_wide, at, compare, new, result) };
         drop(inside);
         true
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::{ElementKind, ShortUpdate, update4, update8};
-    use crate::Named;
-    use crate::coll::Operator;
-    use crate::rma::Update;
-    use std::ptr::null_mut;
-
-    /// Checks that an element that is updated under a lock by the other ways has no short update.
-    #[test]
-    fn pairs_and_complex_numbers_have_no_short_update() {
-        for named in Named::all() {
-            let elements = ElementKind::of(named);
-            let short = ShortUpdate::new(Update::Combine(Operator::Sum), elements);
-            if named.members().is_some() || !matches!(named.size(), 1 | 2 | 4 | 8 | 16) {
-                assert_eq!((elements, short), (ElementKind::Others, None), "{named}");
-            }
-            if elements == ElementKind::Reals {
-                assert!(matches!(named.size(), 4 | 8), "{named}");
-            }
-        }
-        for named in [Named::C_FLOAT_COMPLEX, Named::COMPLEX8, Named::FLOAT_INT, Named::BYTE] {
-            assert_eq!(ElementKind::of(named), ElementKind::Others);
-        }
-        assert_eq!(ElementKind::of(Named::DOUBLE), ElementKind::Reals);
-        assert_eq!(ElementKind::of(Named::INT), ElementKind::Integers);
+    /// Does the work of [`swap_short`](Self::swap_short) for the element at `at` by [`in_turn`](Self::in_turn).
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`swap_short`](Self::swap_short), and `at` is the aligned element at the target.
+    #[inline(never)]
+    unsafe fn swap_in_turn(
+        &self,
+        is_wide: bool,
+        (new, compare): (*const u8, *const u8),
+        result: *mut u8,
+        (at, target, displacement): (*mut u8, usize, i64),
+    ) -> bool {
+        // SAFETY: the caller guarantees the elements. This thread has its turn when the function runs (`in_turn`).
+        let work = || unsafe { atomic::exchange(is_wide, at, compare, new, result) };
+        self.in_turn(target, displacement, &work)
     }
 
-    #[test]
-    fn the_four_updates() {
-        let mut at = u64::MAX;
-        let run = |at: &mut u64, update, operand: u64| {
-            let (mut old, at) = (0u64, std::ptr::from_mut(at).cast());
-            // SAFETY: all three elements are local variables, and the first one is aligned.
-            unsafe { update8(update, at, (&raw const operand).cast(), (&raw mut old).cast()) };
-            old
-        };
-        assert_eq!((run(&mut at, ShortUpdate::AddIntegers, 3), at), (u64::MAX, 2));
-        assert_eq!((run(&mut at, ShortUpdate::Load, 9), at), (2, 2));
-        assert_eq!(
-            (run(&mut at, ShortUpdate::Replace, 1.5f64.to_bits()), at),
-            (2, 1.5f64.to_bits())
-        );
-        assert_eq!(run(&mut at, ShortUpdate::AddReals, 2.25f64.to_bits()), 1.5f64.to_bits());
-        assert_eq!(f64::from_bits(at), 3.75);
-        let (mut single, operand) = (1.5f32, 0.5f32);
-        // SAFETY: both elements are local variables; no result is asked for.
-        unsafe {
-            let (at, from) = ((&raw mut single).cast(), (&raw const operand).cast());
-            update4(ShortUpdate::AddReals, at, from, null_mut());
-            update4(ShortUpdate::Load, at, from, null_mut());
+    /// Returns how this rank updates elements at a target.
+    #[inline]
+    pub(super) fn site(&self, target: usize) -> Site<'_> {
+        let patience = Patience::new(&self.comm, target);
+        Site { words: &self.words, rank: self.rank, patience, target }
+    }
+
+    /// Counts an update of a single element under a lock, which would have been quicker by an instruction.
+    fn note_single(&self, target: usize) {
+        // Threads that count at the same time may count as one.
+        let singles = self.singles[target].load(Ordering::Relaxed) + 1;
+        self.singles[target].store(singles, Ordering::Relaxed);
+        if singles >= SINGLES {
+            self.prefer_instructions(target);
         }
-        assert_eq!(single, 2.0);
+    }
+
+    /// Notes an update of some elements. Many elements are quicker under locks.
+    pub(super) fn note_many(&self, target: usize, elements: usize) {
+        self.note_stores();
+        if elements >= MANY {
+            self.singles[target].store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Changes a target back to instructions, if this rank's last updates there were updates of single elements under
+    /// locks. Each end of an epoch calls this function.
+    #[inline]
+    pub(super) fn prefer_instructions(&self, target: usize) {
+        if self.singles[target].load(Ordering::Relaxed) != 0 {
+            self.singles[target].store(0, Ordering::Relaxed);
+            mechanism::return_to_instructions(&self.words, target);
+        }
     }
 }

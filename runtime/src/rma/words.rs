@@ -351,7 +351,9 @@ pub(super) mod model {
         builder.check(body);
     }
 
-    /// An atomic of loom. Loom treats the order SeqCst of a replacement as AcqRel, so fences stand for it.
+    /// An atomic of loom. Loom treats the order SeqCst of a replacement as AcqRel, and that of a load as Acquire, so
+    /// fences stand for it. The fence after a load orders what a rank reads next: a rank that reads a replacement by
+    /// another one also sees all that this other rank would have seen.
     #[derive(Debug)]
     pub struct ModelWord(AtomicU64);
 
@@ -369,7 +371,9 @@ pub(super) mod model {
 
     impl SharedWord for ModelWord {
         fn value(&self) -> u64 {
-            self.0.load(Ordering::SeqCst)
+            let value = self.0.load(Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            value
         }
 
         fn replace(&self, old: u64, new: u64) -> Result<(), u64> {

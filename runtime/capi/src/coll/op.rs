@@ -121,7 +121,7 @@ fn not_predefined(op: raw::Op) -> Result<Operator> {
 }
 
 /// Returns the predefined operation of a handle; `None` if the handle is another one.
-fn builtin(op: raw::Op) -> Option<Operator> {
+pub fn builtin(op: raw::Op) -> Option<Operator> {
     Some(match op.0 {
         abi::MAX => Operator::Max,
         abi::MIN => Operator::Min,

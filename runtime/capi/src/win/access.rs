@@ -391,9 +391,13 @@ unsafe fn accumulate_any<W: CountWidth>(
     op: raw::Op,
     win: raw::Win,
 ) -> Result {
-    let win = hold(win)?;
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`). There is no result.
-    unsafe { accumulate_at::<W>(&win, origin, None, target, (op, None)) }
+    unsafe {
+        if short::accumulate_many(origin, target, op, win)? {
+            return Ok(());
+        }
+        accumulate_at::<W>(&*hold(win)?, origin, None, target, (op, None))
+    }
 }
 
 /// `MPI_Raccumulate`.
@@ -444,12 +448,17 @@ pub unsafe fn get_accumulate<W: CountWidth>(
     op: raw::Op,
     win: raw::Win,
 ) -> Result {
-    let win = hold(win)?;
     let origin = (origin_addr, origin_count, origin_datatype);
-    let result = (result_addr.cast_const(), result_count, result_datatype);
+    let result = (result_addr, result_count, result_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the buffers are valid and do not overlap (the conditions of `# Safety`).
-    unsafe { accumulate_at::<W>(&win, origin, Some(result), target, (op, None)) }
+    unsafe {
+        if short::get_accumulate(origin, result, target, op, win) {
+            return Ok(());
+        }
+        let result = (result.0.cast_const(), result.1, result.2);
+        accumulate_at::<W>(&*hold(win)?, origin, Some(result), target, (op, None))
+    }
 }
 
 /// `MPI_Rget_accumulate`.

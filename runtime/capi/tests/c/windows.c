@@ -524,6 +524,25 @@ static void atomics(void)
     OK(MPI_Win_free(&win));
 }
 
+/* Tests updates while the memory of rank 0 changes between locks (many elements) and instructions (single ones). */
+static void there_and_back(void)
+{
+    enum { EPOCHS = 60, WORDS = 1024 };
+    int64_t *base, ones[WORDS], one = 1, old;
+    MPI_Win win = allocated(WORDS * sizeof *base, sizeof *base, &base);
+    for (int i = 0; i < WORDS; i++) ones[i] = 1;
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        OK(MPI_Win_lock_all(0, win));
+        OK(MPI_Accumulate(ones, WORDS, MPI_INT64_T, 0, 0, WORDS, MPI_INT64_T, MPI_SUM, win));
+        for (int i = 0; i < (epoch % 2 ? 40 : 3); i++)
+            OK(MPI_Get_accumulate(&one, 1, MPI_INT64_T, &old, 1, MPI_INT64_T, 0, i, 1, MPI_INT64_T, MPI_SUM, win));
+        OK(MPI_Win_unlock_all(win));
+    }
+    for (int i = MPI_Barrier(MPI_COMM_WORLD); rank == 0 && i < WORDS; i++)
+        CHECK(base[i] == size * (EPOCHS + (i < 40) * EPOCHS / 2 + (i < 3) * EPOCHS / 2));
+    OK(MPI_Win_free(&win));
+}
+
 /* Tests whether an update of one short pair (8 bytes) and an update of several are atomic to each other: rank 0 sees
    each of its own updates at once, while all other ranks update the same pair with less. */
 static void short_pairs(void)
@@ -770,6 +789,7 @@ int main(int argc, char **argv)
     active_target();
     exclusive();
     atomics();
+    there_and_back();
     short_pairs();
     results();
     private_memory();

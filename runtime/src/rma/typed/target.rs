@@ -4,7 +4,7 @@ use super::Cells;
 use crate::coll::{Operator, Reducible};
 use crate::comm::{readable, writable};
 use crate::commit::bytes;
-use crate::rma::{Update, Window};
+use crate::rma::{ElementUpdate, Update, Window};
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::marker::PhantomData;
@@ -252,8 +252,18 @@ impl<T: Reducible, U> Target<'_, T, U> {
         at: usize,
         update: Update,
     ) -> Result<()> {
-        let (from, count) = (Some(from), from.count);
         let at = displacement(at);
+        if from.count == 1
+            && result.is_none_or(|result| result.count == 1)
+            && let Some(update) = ElementUpdate::new(update, T::NAMED)
+        {
+            let old = result.map_or(std::ptr::null_mut(), |result| result.origin);
+            // SAFETY: the caller guarantees the parts, which are an element each.
+            if unsafe { self.window.update_short(update, (from.origin, old), self.rank, at) } {
+                return Ok(());
+            }
+        }
+        let (from, count) = (Some(from), from.count);
         let plan = T::plan()?;
         // SAFETY: the caller guarantees the parts.
         unsafe { self.window.accumulate_raw(from, result, self.rank, at, plan, count, update) }
@@ -294,7 +304,12 @@ impl<T: Exchangeable, U> Target<'_, T, U> {
         let (plan, at) = (T::plan()?, displacement(at));
         // SAFETY: all three addresses are those of local values of the size of an element.
         unsafe {
-            self.window.compare_and_swap_raw(new, compare, result, plan, self.rank, at)?;
+            let window = self.window;
+            let is_done = matches!(size_of::<T>(), 4 | 8)
+                && window.swap_short(size_of::<T>() == 8, (new, compare), result, self.rank, at);
+            if !is_done {
+                window.compare_and_swap_raw(new, compare, result, plan, self.rank, at)?;
+            }
         }
         Ok(old)
     }
