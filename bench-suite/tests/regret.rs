@@ -154,9 +154,8 @@ fn collectives_are_measured_with_every_method() {
     let figures = fs::read_to_string(csv).expect("the figures");
     let candidates: Vec<&str> =
         figures.lines().skip(1).filter_map(|line| line.split(',').nth(5)).collect();
-    let wanted = [
-        "free", "static", "messages", "cells", "free", "static", "messages", "whole", "slices",
-    ];
+    let wanted =
+        ["free", "static", "messages", "cells", "free", "static", "messages", "whole", "slices"];
     assert_eq!(candidates, wanted, "{figures}");
 }
 

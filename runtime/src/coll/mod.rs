@@ -51,7 +51,7 @@ mod scope;
 mod topology;
 mod values;
 
-pub(crate) use cells::{MeasuredCalls, learnt, measured, report};
+pub(crate) use cells::{choices, copies, measured, report};
 pub(crate) use values::{Kind as ReductionKind, described};
 
 pub use crate::endpoint::sources::{Combine, Combiner};
