@@ -46,8 +46,10 @@ impl CopyChecker {
         if let Some(jit) = jit {
             let compiler = Some(Arc::new(jit) as _);
             let strategy = Some(Strategy::Kernel);
-            settings
-                .push(("jit, verified", Settings { compiler, verify: true, strategy, isa: None }));
+            settings.push((
+                "jit, verified",
+                Settings { compiler, verify: true, strategy, ..Settings::default() },
+            ));
         }
         Self { settings, src: guarded(), dst: guarded(), pairs: Pairs::default() }
     }

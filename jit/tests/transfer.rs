@@ -19,7 +19,7 @@ fn commit(ty: &Datatype, jit: &Jit, checked: bool) -> Plan {
     // forces a kernel wherever one is possible.
     let (verify, strategy) = (checked, checked.then_some(Strategy::Kernel));
     let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
-    ty.commit_with(&EngineSettings { compiler, verify, strategy, isa: None })
+    ty.commit_with(&EngineSettings { compiler, verify, strategy, ..EngineSettings::default() })
         .expect("the type is committed")
 }
 
@@ -240,7 +240,7 @@ fn a_kernel_asked_for_takes_crossed_pairs(jit: &Jit) {
     for strategy in [None, Some(Strategy::Kernel)] {
         let plan = |ty: &Datatype| {
             let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
-            let settings = EngineSettings { compiler, verify: false, strategy, isa: None };
+            let settings = EngineSettings { compiler, strategy, ..EngineSettings::default() };
             ty.commit_with(&settings).expect("the type is committed")
         };
         let mut dst = vec![0_f64; 600 * 610];

@@ -32,7 +32,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use typepack_engine::contiguous::{self, Learnt as Copies};
+use typepack_engine::choice::{Learnt, store};
+use typepack_engine::contiguous;
 
 /// The job that this process has joined. The process never frees this value. Its file descriptors and its
 /// mapping of the shared memory live as long as the process, so that the kernel ends the process together
@@ -72,8 +73,6 @@ struct TuneFile {
     entry: Option<std::result::Result<Entry, String>>,
     /// True if this process prints a line if the file cannot be written.
     warns: bool,
-    /// What the file has said about copies.
-    copies: Vec<Copies>,
 }
 
 impl fmt::Debug for Universe {
@@ -146,21 +145,12 @@ pub fn init() -> Result<Universe> {
     }
     endpoint.tune(settings.tune, settings.copy)?;
     contiguous::set_fixed(settings.copy);
-    if settings.tune {
-        contiguous::set_clock(nanoseconds);
-    }
     let mut tune_file = settings.tune_file.as_deref().filter(|_| settings.tune);
     let is_first = endpoint.rank() == endpoint.world().start;
     let mut warns = is_first && !settings.quiet;
-    let mut copies = Vec::new();
     if let Some(path) = tune_file {
         match tuned::learnt(path) {
-            Ok(learnt) => {
-                endpoint.know(&learnt.messages)?;
-                crate::coll::learnt::store().know(&learnt.calls);
-                contiguous::know(&learnt.copies);
-                copies = learnt.copies;
-            }
+            Ok(learnt) => store().know(&learnt),
             Err(Ignored { reason, is_ours }) => {
                 if std::mem::take(&mut warns) {
                     let path = path.display();
@@ -169,6 +159,10 @@ pub fn init() -> Result<Universe> {
                 tune_file = tune_file.filter(|_| is_ours);
             }
         }
+    }
+    // The copies begin with what the process knows now.
+    if settings.tune {
+        contiguous::set_clock(nanoseconds);
     }
     schedule::calls::register(&endpoint)?;
     files::register(&endpoint)?;
@@ -180,7 +174,7 @@ pub fn init() -> Result<Universe> {
     let writes = is_first && endpoint.world().len() > 1;
     let tune_file = tune_file.map(|path| {
         let entry = writes.then(|| tuned::entry(path));
-        TuneFile { path, entry, warns, copies }
+        TuneFile { path, entry, warns }
     });
     Ok(Universe { world: Communicator::world(endpoint), own, report, tune_file })
 }
@@ -377,14 +371,11 @@ impl Universe {
     fn leave(&self, end: impl FnOnce(&Endpoint) -> Result<()>) -> Result<()> {
         let report = if self.report { self.report().ok() } else { None };
         let endpoint = self.world.endpoint();
-        if let Some(TuneFile { path, entry: Some(entry), warns, copies }) = &self.tune_file
-            && let Ok(messages) = endpoint.learnt()
+        if let Some(TuneFile { path, entry: Some(entry), warns }) = &self.tune_file
             && !fork::is_child()
         {
-            let calls = crate::coll::learnt::store().learnt();
-            let copies = tuned::file::merge_copies(copies, contiguous::learnt());
-            let learnt = tuned::file::Learnt { messages, calls, copies };
-            let text = learnt.print(&text_file::processor());
+            contiguous::learnt().into_iter().for_each(|learnt| store().note(learnt));
+            let text = tuned::file::print(&store().learnt(), &text_file::processor());
             let written = entry.as_ref().map_err(Clone::clone).and_then(|entry| {
                 let (most, is_ours) = (tuned::file::FILE_MAX, tuned::file::is_ours);
                 let replaced = text_file::replace(entry, &text, most, is_ours);
@@ -459,12 +450,9 @@ impl Universe {
     /// # Errors
     /// Returns `ErrorKind::State` in a forked child.
     pub fn choices(&self) -> Result<Vec<Choice>> {
-        let messages = self.world.endpoint().measured()?;
-        let parts = self.world.endpoint().measured_parts()?;
-        let calls = crate::coll::measured(&self.world);
-        let messages =
-            messages.iter().map(Choice::of).chain(parts.into_iter().map(Choice::of_parts));
-        Ok(messages.chain(calls.into_iter().map(Choice::of_calls)).collect())
+        let mut choices = self.world.endpoint().measured()?;
+        choices.extend(crate::coll::measured(&self.world));
+        Ok(choices)
     }
 
     /// Returns the report of this rank. The first line is about the messages that the rank has sent, the bytes that it
@@ -480,17 +468,12 @@ impl Universe {
         let moved = typepack_engine::stats::bytes();
         let rank = self.world.rank();
         // All ranks have the same file, so one rank reports what it says.
-        let mut loaded = Vec::new();
-        if rank == 0 {
-            loaded = self.world.endpoint().loaded()?;
-            loaded.extend(crate::coll::learnt::store().loaded());
-            let copies = self.tune_file.iter().flat_map(|file| &file.copies);
-            loaded.extend(copies.map(tuned::file::describe_copies));
-        }
+        let loaded = if rank == 0 { store().earlier() } else { Vec::new() };
+        let loaded: Vec<String> = loaded.iter().map(Learnt::to_string).collect();
         let loaded = loaded.iter().map(|line| ("loaded", line));
         let mut choices = self.world.endpoint().choices()?;
         choices.extend(crate::coll::report(&self.world));
-        choices.extend(contiguous::learnt().iter().map(tuned::file::describe_copies));
+        choices.extend(contiguous::learnt().iter().map(Learnt::to_string));
         choices.extend(crate::io::report());
         let types = commit::types();
         let unrung = self.world.endpoint().unrung()?;

@@ -366,7 +366,8 @@ fn the_report_tells_how_pieces_are_copied() {
     let what = "pieces of collective calls: ";
     for line in output.lines().filter(|line| line.contains(what)) {
         let method = line.split(what).nth(1).unwrap_or_default();
-        let known = ["vector", "repeat", "streaming"].iter().any(|name| method.starts_with(name));
+        let known =
+            ["vector", "repeat", "streaming", "pages"].iter().any(|name| method.starts_with(name));
         assert!(known && line.contains(": chosen from "), "{line}");
     }
 }

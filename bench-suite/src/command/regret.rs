@@ -18,7 +18,7 @@ use typepack_bench::message::regret::command::{self as messages, RegretArguments
 use typepack_bench::pin;
 use typepack_bench::regret::judge::LEAST_ROUNDS;
 use typepack_bench::regret::kernels::{self, QUICK, SIZES};
-use typepack_bench::regret::report::{Compared, csv, table, values};
+use typepack_bench::regret::report::{Compared, csv, gains, table, values};
 use typepack_bench::regret::verdict::{CHOICE, POLICY, Value, above, heading, lines};
 use typepack_bench::regret::{self, Regret};
 use typepack_bench::row::report::size_text;
@@ -30,12 +30,12 @@ const MOST_MEMORY: usize = 300 << 20;
 #[derive(clap::Subcommand)]
 pub(crate) enum RegretCommand {
     /// Measure the choice of kernels, for packing and unpacking in one thread, and the policy that compiles
-    /// them. The free choice takes turns with forced leaf kernels and forced compiled kernels
-    /// (TYPEPACK_KERNEL=leaf and kernel).
+    /// them. The free choice takes turns with the choice without measurements (TYPEPACK_TUNE=off), forced leaf kernels
+    /// and forced compiled kernels (TYPEPACK_KERNEL=leaf and kernel).
     Pack(PackRegretArguments),
     /// Measure the choice of the ways of long messages between two ranks. Jobs of one installed typepack take
-    /// turns: the free choice, and every forced way that is possible for the row on this machine
-    /// (TYPEPACK_TRANSPORT, TYPEPACK_COPY). The regret is the time of the free choice divided by the time of the
+    /// turns: the free choice, the static order (TYPEPACK_TUNE=off), and every forced way that is possible for the row
+    /// on this machine (TYPEPACK_TRANSPORT, TYPEPACK_COPY). The regret is the time of the free choice divided by the time of the
     /// best forced way. All jobs of a row are new. The second figure, "learning included", is the ratio of the
     /// mean times of all exchanges since these jobs have started: warm-up, verification, and every round.
     Messages(RegretArguments),
@@ -188,6 +188,7 @@ fn report(
         };
         part("policy", &policy.iter().map(value).collect::<Vec<_>>(), POLICY);
     }
+    out.push_str(&gains(rows));
     let same = rows.iter().filter(|row| row.judged.is_none()).count();
     if same > 0 {
         let _ = writeln!(out, "\n{same} rows have no choice: both candidates ran the same kernel.");

@@ -1,8 +1,8 @@
 //! `typepack-bench regret files`: typepack accesses a file in one of two ways, through a mapped window of the
 //! file or by system calls. This file compares its free choice of the way with both ways, each of them forced.
 //!
-//! `command.rs` has the arguments, and `suite.rs` reads the answer to a turn. Every row has three new jobs of one
-//! installed typepack, which take turns: the free choice, and `TYPEPACK_IO=mmap` and `pwrite`. The time of a turn is
+//! `command.rs` has the arguments, and `suite.rs` reads the answer to a turn. Every row has new jobs of one
+//! installed typepack, which take turns: the free choice, the static order, and `TYPEPACK_IO=mmap` and `pwrite`. The time of a turn is
 //! the mean of its accesses after the first one, so that the accesses in which the free choice tries the other way
 //! count. `../regret/` computes regrets and verdicts.
 //!
@@ -15,7 +15,7 @@ use super::suite::{Effort, parse};
 use crate::message::library::Library;
 use crate::message::session::{Session, UserMemory, cpus};
 use crate::regret::judge::{Tried, judge};
-use crate::regret::report::{Compared, FREE, table, values};
+use crate::regret::report::{Compared, FREE, STATIC, gains, table, values};
 use crate::regret::verdict::{CHOICE, above, heading, lines};
 use std::path::Path;
 use std::rc::Rc;
@@ -23,9 +23,13 @@ use std::rc::Rc;
 /// The number of bytes from which the pieces of a row are long enough to write each with a system call.
 const SHORTEST: u64 = 4096;
 
-/// The free choice and the forced ways: the name of the column, and the value of `TYPEPACK_IO` in the job.
-const WAYS: [(&str, Option<&str>); 3] =
-    [(FREE, None), ("mmap", Some("mmap")), ("pwrite", Some("pwrite"))];
+/// The free choice, the static order and the forced ways: the name of the column, and a variable of the job.
+const WAYS: [(&str, Option<(&str, &str)>); 4] = [
+    (FREE, None),
+    (STATIC, Some(("TYPEPACK_TUNE", "off"))),
+    ("mmap", Some(("TYPEPACK_IO", "mmap"))),
+    ("pwrite", Some(("TYPEPACK_IO", "pwrite"))),
+];
 
 /// Returns true if `row` is measured. The head of this file names the rows that are left out.
 pub fn is_judged(row: &Definition) -> bool {
@@ -57,19 +61,28 @@ pub fn run(
         let named = |line: String| format!("{}: {line}", row.name);
         let mut candidates =
             measure(row, (library, program, folder), path, effort, &memory).map_err(named)?;
-        let free = candidates.remove(0);
+        let (free, unmeasured) = (candidates.remove(0), Some(candidates.remove(0)));
         let judged = Some(judge(&free, &candidates).map_err(named)?);
         let (name, free) = (row.name.clone(), Some(free));
-        compared.push(Compared { name, free, candidates, judged, ..Compared::default() });
+        compared.push(Compared {
+            name,
+            free,
+            unmeasured,
+            chooser: "accesses to files",
+            candidates,
+            judged,
+            ..Compared::default()
+        });
     }
     let names = WAYS.map(|(name, _)| name.to_owned());
     let values = &values(compared.iter())[0];
     let title = "choice of the way to a file";
     Ok(format!(
-        "{}\n{}{}{}",
-        table(&compared, &names[1..], "one access, the mean of a turn"),
+        "{}\n{}{}{}{}",
+        table(&compared, &names[2..], "one access, the mean of a turn"),
         heading(),
         lines(title, values, CHOICE),
+        gains(&compared),
         above(title, values, CHOICE)
     ))
 }
@@ -85,7 +98,7 @@ fn measure(
     for (name, forced) in WAYS {
         let mut library = library.clone();
         library.name = name.to_owned();
-        library.environment.extend(forced.map(|way| ("TYPEPACK_IO".to_owned(), way.to_owned())));
+        library.environment.extend(forced.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let session =
             Session::start(library, program.to_owned(), folder, &cpus(), memory, effort.limit);
         sessions.push(session?);

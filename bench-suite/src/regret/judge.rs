@@ -54,6 +54,25 @@ impl Tried {
     }
 }
 
+/// How much the measuring choice gains over the static order in one row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gain {
+    /// The time of the static order divided by the time of the free choice, over the odd rounds.
+    pub ratio: f64,
+    /// True if the odd rounds of both times are steady, and if there are at least [`STEADY_ROUNDS`] rounds.
+    pub steady: bool,
+}
+
+/// Compares the free choice with the static order. Returns `None` if one of them lacks rounds.
+pub fn gain(free: &Tried, unmeasured: &Tried) -> Option<Gain> {
+    let rounds = free.rounds.len();
+    let is_whole = rounds >= LEAST_ROUNDS && unmeasured.rounds.len() == rounds;
+    is_whole.then(|| Gain {
+        ratio: unmeasured.timed_ns() / free.timed_ns(),
+        steady: rounds >= STEADY_ROUNDS && free.spread() <= STEADY && unmeasured.spread() <= STEADY,
+    })
+}
+
 /// The regret of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
@@ -106,7 +125,7 @@ pub fn judge(free: &Tried, candidates: &[Tried]) -> Result<Judged, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tried, judge};
+    use super::{Gain, Tried, gain, judge};
 
     fn tried(name: &str, rounds: &[f64], whole: Option<f64>) -> Tried {
         Tried { name: name.to_owned(), rounds: rounds.to_vec(), whole }
@@ -138,6 +157,17 @@ mod tests {
         // One odd round has no spread.
         let few = tried("few", &[1.0, 10.0, 1.0], None);
         assert!(!judge(&few, &[few.clone(), few.clone()]).expect("a row").steady);
+    }
+
+    #[test]
+    fn the_gain_is_that_of_the_odd_rounds() {
+        let free = tried("free", &[1.0, 10.0, 1.0, 11.0], None);
+        let fixed = tried("static", &[1.0, 22.0, 1.0, 20.0], None);
+        assert_eq!(gain(&free, &fixed), Some(Gain { ratio: 2.0, steady: true }));
+        let few = tried("static", &[1.0, 20.0], None);
+        assert_eq!(gain(&free, &few), None);
+        let wild = tried("static", &[1.0, 20.0, 1.0, 40.0], None);
+        assert!(gain(&free, &wild).is_some_and(|gain| !gain.steady));
     }
 
     #[test]

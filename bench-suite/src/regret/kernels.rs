@@ -1,18 +1,19 @@
-//! Measures the regret of the choice of a kernel: the free choice against forced leaf kernels and forced
-//! compiled kernels, in one process.
+//! Measures the regret of the choice of a kernel: the free choice against forced leaf kernels, forced compiled
+//! kernels, and the cost model alone (the static order), in one process.
 //!
-//! `../command/regret.rs` calls [`measure`] for every layout and size. All three competitors are verified
+//! `../command/regret.rs` calls [`measure`] for every layout and size. All competitors are verified
 //! first and make so many calls that the compilation policy has decided. Then they take turns, and
 //! `judge.rs` computes the regret from the turns. `policy.rs` measures what the first calls cost.
 
 use super::judge::{Tried, judge};
-use super::report::Compared;
+use super::report::{Compared, STATIC};
 use crate::competitor::{self, Competitor};
 use crate::layout::Layout;
 use crate::measure::{calibrate, direction_name, turn};
 use crate::prepare::Bench;
 use crate::row::{JIT, LEAF, TYPEPACK};
 use std::sync::Arc;
+use typepack_engine::contiguous::{Method, set_fixed};
 use typepack_engine::kernel::Direction;
 use typepack_engine::{Settings, Strategy};
 use typepack_jit::Jit;
@@ -21,6 +22,11 @@ use typepack_jit::Jit;
 pub const SIZES: [u64; 5] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10];
 /// The sizes of a quick run.
 pub const QUICK: [u64; 3] = [1 << 10, 16 << 10, 256 << 10];
+
+/// Number of bytes from which the choice between leaf kernels and compiled kernels is measured.
+const MEASURED: u64 = 8 << 10;
+/// Number of bytes from which the method of a contiguous copy is measured.
+const COPIES: u64 = 16 << 10;
 
 /// Measures `layout` in `directions` with `rounds` rounds. `eager` is the code generator of the forced
 /// compiled kernels, and `lazy` that of the free choice. Both code generators keep their compiled kernels for
@@ -42,7 +48,7 @@ pub fn measure(
     directions.iter().map(|&direction| one(&mut bench, direction, rounds)).collect()
 }
 
-/// Returns the free choice, forced leaf kernels, and forced compiled kernels. As in an application with
+/// Returns the free choice, the choice without measurements, forced leaf kernels, and forced compiled kernels. As in an application with
 /// `TYPEPACK_KERNEL=leaf`, nothing is compiled for forced leaf kernels.
 fn competitors(
     layout: &Layout,
@@ -60,6 +66,7 @@ fn competitors(
     };
     Ok(vec![
         make(TYPEPACK, &compiling(lazy, None))?,
+        make(STATIC, &Settings { unmeasured: true, ..compiling(lazy, None) })?,
         make(LEAF, &leaf)?,
         make(JIT, &compiling(eager, Some(Strategy::Kernel)))?,
     ])
@@ -67,30 +74,47 @@ fn competitors(
 
 fn one(bench: &mut Bench, direction: Direction, rounds: usize) -> Result<Compared, String> {
     let count = bench.competitors.len();
-    let calls: Vec<usize> = (0..count).map(|number| calibrate(bench, number, direction)).collect();
+    // Without measurements, long copies take vector moves.
+    let fix = |number| set_fixed((number == 1).then_some(Method::Vector));
+    let mut calls = Vec::new();
+    for number in 0..count {
+        fix(number);
+        calls.push(calibrate(bench, number, direction));
+    }
     let mut turns = vec![Vec::new(); count];
     for _ in 0..rounds {
         for (number, turns) in turns.iter_mut().enumerate() {
+            fix(number);
             turns.push(turn(bench, number, direction, calls[number]));
         }
     }
+    set_fixed(None);
     let tried = bench.competitors.iter().zip(turns).map(|(competitor, rounds)| Tried {
         name: competitor.name().to_owned(),
         rounds,
         whole: None,
     });
     let mut tried = tried.collect::<Vec<_>>().into_iter();
-    let Some(free) = tried.next() else { return Err("there are no competitors".to_owned()) };
+    let (free, unmeasured) = (tried.next(), tried.next());
+    let Some(free) = free else { return Err("there are no competitors".to_owned()) };
     let candidates: Vec<Tried> = tried.collect();
     let executors: Vec<String> =
         bench.competitors.iter().map(|competitor| competitor.executor(direction)).collect();
-    let is_choice = executors[1..].windows(2).any(|pair| pair[0] != pair[1]);
+    let is_choice = executors[2..].windows(2).any(|pair| pair[0] != pair[1]);
     let judged = judge(&free, &candidates)?;
+    let bytes = bench.layout.payload;
+    let chooser = match executors[0].as_str() {
+        "memcpy" if bytes >= COPIES => "contiguous copies",
+        _ if is_choice && bytes >= MEASURED => "kernels of long calls",
+        _ => "",
+    };
     Ok(Compared {
         name: bench.layout.name.clone(),
         part: direction_name(direction).to_owned(),
-        bytes: bench.layout.payload,
+        bytes,
         free: Some(free),
+        unmeasured,
+        chooser,
         candidates,
         executors,
         judged: is_choice.then_some(judged),
@@ -100,7 +124,7 @@ fn one(bench: &mut Bench, direction: Direction, rounds: usize) -> Result<Compare
 
 #[cfg(test)]
 mod tests {
-    use super::measure;
+    use super::{STATIC, measure};
     use crate::competitor::generators;
     use crate::definition::Definitions;
     use crate::layout::Layout;
@@ -123,8 +147,9 @@ mod tests {
             assert_eq!(row.free.expect("times").name, TYPEPACK);
             let names: Vec<&str> = row.candidates.iter().map(|c| c.name.as_str()).collect();
             assert_eq!(names, ["leaf", JIT]);
+            assert_eq!(row.unmeasured.expect("times").name, STATIC);
             // The forced candidates ran different kernels, so the row has a choice.
-            assert_ne!(row.executors[1], row.executors[2], "{:?}", row.executors);
+            assert_ne!(row.executors[2], row.executors[3], "{:?}", row.executors);
             let judged = row.judged.expect("a choice");
             assert!(judged.ratio > 0.0 && names.contains(&judged.best.as_str()));
             assert_eq!(judged.learning, None);

@@ -1,8 +1,8 @@
 //! The table and the CSV of regrets, and their values for `verdict.rs`: one form for kernels, messages, collective
 //! calls and accesses to files.
 
-use super::judge::{Judged, Tried};
-use super::verdict::Value;
+use super::judge::{Gain, Judged, Tried, gain};
+use super::verdict::{NONE, Value, heading, lines};
 use crate::row::report::{size_text, us};
 use crate::row::{Distance, STEADY};
 use comfy_table::{CellAlignment, Table, presets};
@@ -10,6 +10,8 @@ use std::fmt::Write;
 
 /// The name of the free choice in rows of jobs.
 pub const FREE: &str = "free";
+/// The name of the static order in rows: what the library does without measurements (`TYPEPACK_TUNE=off`).
+pub const STATIC: &str = "static";
 /// The table shows this number of letters of a kernel's name. The CSV file has the whole name.
 const MOST_LETTERS: usize = 32;
 
@@ -28,6 +30,10 @@ pub struct Compared {
     pub possible: Vec<String>,
     /// The times of the free choice; `None` if its job has failed.
     pub free: Option<Tried>,
+    /// The times of the static order; `None` if its job has failed.
+    pub unmeasured: Option<Tried>,
+    /// The chooser that measures in this row, for people; empty if there is none.
+    pub chooser: &'static str,
     /// The times of the candidates that have not failed.
     pub candidates: Vec<Tried>,
     /// The names of the kernels that have moved the bytes: of the free choice and of the candidates. May be empty.
@@ -47,7 +53,23 @@ impl Compared {
     }
 
     fn all(&self) -> impl Iterator<Item = &Tried> {
-        self.free.iter().chain(&self.candidates)
+        self.free.iter().chain(&self.unmeasured).chain(&self.candidates)
+    }
+
+    /// Returns the gain of the free choice over the static order, if both were measured.
+    pub fn gain(&self) -> Option<Gain> {
+        self.free.as_ref().zip(self.unmeasured.as_ref()).and_then(|(free, other)| gain(free, other))
+    }
+
+    fn title(&self) -> String {
+        let mut title = self.name.clone();
+        if self.line.is_none() && self.bytes > 0 {
+            title += &format!(" {}", size_text(self.bytes));
+        }
+        if !self.part.is_empty() {
+            title += &format!(" {}", self.part);
+        }
+        title
     }
 }
 
@@ -57,18 +79,41 @@ pub fn values<'a>(rows: impl Iterator<Item = &'a Compared>) -> [Vec<Value>; 2] {
     for row in rows {
         let Some(judged) = &row.judged else { continue };
         let steady = judged.steady;
-        let mut title = row.name.clone();
-        if row.line.is_none() && row.bytes > 0 {
-            title += &format!(" {}", size_text(row.bytes));
-        }
-        if !row.part.is_empty() {
-            title += &format!(" {}", row.part);
-        }
+        let title = row.title();
         let value = |ratio| Value { name: format!("{title}, {}", judged.best), ratio, steady };
         both[0].push(value(judged.ratio));
         both[1].extend(judged.learning.map(value));
     }
     both
+}
+
+/// Returns, for each chooser, how much it gains over the static order: the mean over its rows, and its best row. Returns
+/// an empty text if no row has a chooser.
+pub fn gains(rows: &[Compared]) -> String {
+    let mut choosers: Vec<&str> = Vec::new();
+    for row in rows.iter().filter(|row| !row.chooser.is_empty()) {
+        if !choosers.contains(&row.chooser) {
+            choosers.push(row.chooser);
+        }
+    }
+    if choosers.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\nGain of each chooser: the time of the static order ({STATIC}, TYPEPACK_TUNE=off) over that of the free \
+         choice\n\n{}",
+        heading()
+    );
+    for chooser in choosers {
+        let value = |row: &Compared| {
+            let Gain { ratio, steady } = row.gain()?;
+            Some(Value { name: row.title(), ratio, steady })
+        };
+        let of_this = rows.iter().filter(|row| row.chooser == chooser);
+        let values: Vec<Value> = of_this.filter_map(value).collect();
+        text += &lines(&format!("gain, {chooser}"), &values, NONE);
+    }
+    text
 }
 
 /// Returns the human-readable table: for every row, the times of the free choice and of the candidates `names`, over
@@ -89,9 +134,11 @@ pub fn table(rows: &[Compared], names: &[String], what: &str) -> String {
         ("CPUs", false),
         ("line", true),
         (FREE, true),
+        (STATIC, true),
     ];
     header.extend(names.iter().map(|name| (name.as_str(), true)));
-    header.extend([("best", false), ("regret", true), ("learning", true), ("kernels", false)]);
+    header.extend([("best", false), ("regret", true), ("learning", true), ("gain", true)]);
+    header.push(("kernels", false));
     let cells = |row: &Compared| {
         let judged = row.judged.as_ref();
         let ratio = |ratio: f64| format!("{ratio:.3}");
@@ -103,6 +150,7 @@ pub fn table(rows: &[Compared], names: &[String], what: &str) -> String {
             if line { row.distance().name().to_owned() } else { String::new() },
             if line { format!("{:.0}", row.probe()) } else { String::new() },
             row.free.as_ref().map_or("failed".to_owned(), time),
+            row.unmeasured.as_ref().map_or_else(String::new, time),
         ];
         cells.extend(names.iter().map(|name| {
             match row.candidates.iter().find(|tried| tried.name == *name) {
@@ -115,6 +163,9 @@ pub fn table(rows: &[Compared], names: &[String], what: &str) -> String {
         let mark = judged.map_or("", |judged| if judged.steady { "" } else { "~" });
         cells.push(judged.map_or_else(String::new, |judged| ratio(judged.ratio) + mark));
         cells.push(judged.and_then(|judged| judged.learning).map_or_else(String::new, ratio));
+        let gain = row.gain().filter(|_| !row.chooser.is_empty());
+        let mark = |gain: Gain| ratio(gain.ratio) + if gain.steady { "" } else { "~" };
+        cells.push(gain.map_or_else(String::new, mark));
         let kernels = row.executors.iter().map(|name| name.chars().take(MOST_LETTERS).collect());
         cells.push(kernels.collect::<Vec<String>>().join(", "));
         cells
@@ -137,7 +188,7 @@ pub fn table(rows: &[Compared], names: &[String], what: &str) -> String {
     format!(
         "{table}\n{unit}, medians of the odd rounds: {what}. best: the best candidate of the even rounds. regret: \
          time of the free choice over that of best. learning: the same over all exchanges since the jobs have started. \
-         line: one way of a cache line, ns. kernels: what ran, column by column. ~: odd rounds differ by more than \
+         gain: time of static, which measures nothing (TYPEPACK_TUNE=off), over that of the free choice. line: one way of a cache line, ns. kernels: what ran, column by column. ~: odd rounds differ by more than \
          {STEADY}x.\n"
     )
 }
@@ -147,7 +198,7 @@ pub fn table(rows: &[Compared], names: &[String], what: &str) -> String {
 pub fn csv(rows: &[Compared]) -> String {
     let mut text = String::from(
         "row,part,bytes,distance,line_ns,candidate,even_ns,odd_ns,odd_spread,all_ns,best,regret,\
-         regret_with_learning,steady,kernel\n",
+         regret_with_learning,steady,chooser,gain,kernel\n",
     );
     for row in rows {
         for (number, tried) in row.all().enumerate() {
@@ -155,7 +206,7 @@ pub fn csv(rows: &[Compared]) -> String {
             let of = row.judged.as_ref().filter(|_| is_free);
             let _ = writeln!(
                 text,
-                "{},{},{},{},{:.1},{},{:.1},{:.1},{:.3},{},{},{},{},{},{}",
+                "{},{},{},{},{:.1},{},{:.1},{:.1},{:.3},{},{},{},{},{},{},{},{}",
                 row.name,
                 row.part,
                 row.bytes,
@@ -170,6 +221,10 @@ pub fn csv(rows: &[Compared]) -> String {
                 of.map_or_else(String::new, |judged| format!("{:.4}", judged.ratio)),
                 of.and_then(|j| j.learning).map_or_else(String::new, |r| format!("{r:.4}")),
                 of.map_or_else(String::new, |judged| judged.steady.to_string()),
+                if is_free { row.chooser } else { "" },
+                row.gain()
+                    .filter(|_| is_free)
+                    .map_or_else(String::new, |gain| format!("{:.4}", gain.ratio)),
                 row.executors.get(number).map_or_else(String::new, |name| name.replace(',', ";")),
             );
         }

@@ -29,10 +29,36 @@
 //! - Single outliers, such as a page fault, stolen time or the wait for a late rank, do not move a median. In the sums,
 //!   a cost counts as at most `OUTLIER` medians, and a cost before any median as nothing.
 //!
-//! `contiguous/own.rs` uses choosers; the runtime uses them for transports, waiting and files.
+//! `shared.rs` has choosers that several threads share, `form.rs` the keys of choices, `store.rs` what is known about them, and `candidates.rs` joins a chooser with both.
+//! So a user brings a table of ways and one function that returns the key of a call. `contiguous/own.rs`,
+//! `plan/contest.rs`, the runtime (transports, collective calls, waits, files) and the interposer use choosers.
 
+mod candidates;
+mod form;
+mod shared;
+mod store;
 #[cfg(test)]
 mod tests;
+
+pub use candidates::{Candidate, Choice, Measured, TimedWay};
+pub use form::{Form, Key, Learnt, Sizes, Word};
+pub(crate) use shared::SharedChooser;
+#[cfg(test)]
+pub(crate) use shared::{Shared, choose};
+pub use store::{Store, store};
+
+use std::time::Duration;
+
+/// Returns the cost of a job that took `time` for `bytes` bytes: the time per byte, in 2^-20 ns, because jobs of one class
+/// have different lengths.
+pub fn cost(time: Duration, bytes: u64) -> u64 {
+    u64::try_from((time.as_nanos() << 20) / u128::from(bytes.max(1))).unwrap_or(u64::MAX)
+}
+
+/// Returns the time of a [`cost`] in nanoseconds per byte.
+pub fn ns_per_byte(cost: u64) -> f64 {
+    cost as f64 / f64::from(1 << 20)
+}
 
 /// Maximum number of ways of a chooser.
 pub const WAYS: usize = 10;

@@ -8,10 +8,8 @@
 //!
 //! `nest_plan.rs` keeps one contest per direction of a nest, and `exec/call.rs` runs the calls.
 
-use crate::choice::Chooser;
-use crate::contiguous::{Clock, choose};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use crate::choice::{SharedChooser, Sizes};
+use crate::contiguous::Clock;
 
 /// Calls of fewer bytes take the choice of the cost model. They are so short that two readings of a clock would take
 /// longer than the call.
@@ -25,12 +23,10 @@ const OFTEN: u64 = 1 << 20;
 /// four times [`LEAST`] bytes.
 const TURNS: [u32; 2] = [64, 16];
 
-/// Number of size classes. Class 0 begins at [`LEAST`] bytes, each later one at [`STEP`] times as many. The data of the
-/// classes lie in different caches, so different executors may be the best.
-const CLASSES: usize = 4;
+/// The size classes. The data of the classes lie in different caches, so different executors may be the best.
+const SIZES: Sizes = Sizes { first: LEAST, step: 3, count: CLASSES };
 
-/// See [`CLASSES`].
-const STEP: u64 = 8;
+const CLASSES: usize = 4;
 
 /// The cost model's unwanted kernel is compiled for a contest when the long calls of a nest have taken about this
 /// number of times as long as the compilation takes.
@@ -56,29 +52,15 @@ pub(crate) const KERNEL: u8 = 1;
 #[derive(Debug)]
 pub(crate) struct Contest {
     clock: Clock,
-    classes: [Class; CLASSES],
-}
-
-/// The calls of one size class.
-#[derive(Debug)]
-struct Class {
-    /// Number of calls so far. Threads may lose counts, which does no harm.
-    calls: AtomicU32,
-    /// The executor that the chooser has found best so far.
-    best: AtomicU8,
-    chooser: Mutex<Chooser>,
+    classes: [SharedChooser; CLASSES],
 }
 
 impl Contest {
     /// Creates a contest. The kernel is the first choice for calls of at most `most` bytes.
     pub(super) fn new(clock: Clock, most: u64) -> Self {
         let class = |number: usize| {
-            let first = if start(number) <= most { KERNEL } else { LEAF };
-            Class {
-                calls: AtomicU32::new(0),
-                best: AtomicU8::new(first),
-                chooser: Mutex::new(Chooser::new(2, first)),
-            }
+            let first = if SIZES.least(number) <= most { KERNEL } else { LEAF };
+            SharedChooser::new(2, first)
         };
         Self { clock, classes: std::array::from_fn(class) }
     }
@@ -86,39 +68,16 @@ impl Contest {
     /// Calls `job` once, with the number of the executor that runs a call of `bytes` bytes.
     #[inline]
     pub(crate) fn run(&self, bytes: u64, job: impl FnOnce(u8)) {
-        let class = &self.classes[class(bytes)];
-        let calls = class.calls.load(Ordering::Relaxed);
-        class.calls.store(calls.wrapping_add(1), Ordering::Relaxed);
-        let turns = TURNS[usize::from(bytes >= 4 * LEAST)];
-        if bytes < OFTEN && !calls.is_multiple_of(turns) {
-            return job(class.best.load(Ordering::Relaxed));
-        }
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        if let Some(best) = choose(&class.chooser, bytes, self.clock, job) {
-            class.best.store(best, Ordering::Relaxed);
-        }
+        let class = &self.classes[SIZES.class(bytes)];
+        let turns = if bytes < OFTEN { TURNS[usize::from(bytes >= 4 * LEAST)] } else { 1 };
+        class.run(turns, bytes, self.clock, job);
     }
 
     /// Returns the least number of bytes of each size class that has had calls, and the number of the best executor.
     pub(super) fn standing(&self) -> impl Iterator<Item = (u64, u8)> + '_ {
-        let used = |class: &Class| class.calls.load(Ordering::Relaxed) > 0;
-        (0..)
-            .zip(&self.classes)
-            .filter(move |(_, class)| used(class))
-            .map(|(number, class)| (start(number), class.best.load(Ordering::Relaxed)))
+        let classes = (0..).zip(&self.classes);
+        classes.filter_map(|(number, class)| Some((SIZES.least(number), class.used()?)))
     }
-}
-
-/// Returns the least number of bytes of a size class.
-fn start(class: usize) -> u64 {
-    LEAST * STEP.pow(class as u32)
-}
-
-/// Returns the size class of a call.
-#[inline]
-fn class(bytes: u64) -> usize {
-    let steps = (bytes / LEAST).max(1).ilog2() / STEP.ilog2();
-    (steps as usize).min(CLASSES - 1)
 }
 
 #[cfg(test)]
@@ -149,16 +108,6 @@ mod tests {
         runs
     }
 
-    #[test]
-    fn sizes_have_classes() {
-        for (bytes, number) in
-            [(0, 0), (LEAST, 0), (64 << 10, 1), ((512 << 10) - 1, 1), (512 << 10, 2), (u64::MAX, 3)]
-        {
-            assert_eq!(class(bytes), number, "{bytes}");
-        }
-        assert!((0..CLASSES).all(|number| class(start(number)) == number));
-    }
-
     /// Checks that the faster executor wins, whatever the cost model has said, and that the slower one costs little.
     #[test]
     fn the_faster_executor_wins() {
@@ -170,7 +119,7 @@ mod tests {
                     let faster = if times[0] < times[1] { LEAF } else { KERNEL };
                     assert_eq!(
                         contest.standing().collect::<Vec<_>>(),
-                        [(start(class(bytes)), faster)]
+                        [(SIZES.least(SIZES.class(bytes)), faster)]
                     );
                     let runs = run(&contest, 20_000, bytes, times);
                     assert!(runs[usize::from(1 - faster)] < 600, "{runs:?} with {times:?}");
@@ -186,6 +135,6 @@ mod tests {
         run(&contest, 20_000, 16 << 10, [300, 200]);
         run(&contest, 20_000, 4 << 20, [9000, 12_000]);
         let standing: Vec<_> = contest.standing().collect();
-        assert_eq!(standing, [(start(0), KERNEL), (start(3), LEAF)]);
+        assert_eq!(standing, [(SIZES.least(0), KERNEL), (SIZES.least(3), LEAF)]);
     }
 }

@@ -267,7 +267,8 @@ impl NestPlan {
         let threshold =
             settings.compiler.as_ref().map_or(u64::MAX, |compiler| compiler.threshold());
         let chosen = settings.strategy.is_none() && self.strategy == Strategy::Kernel;
-        let measures = chosen && threshold < u64::MAX && contiguous::clock().is_some();
+        let measures =
+            chosen && !settings.unmeasured && threshold < u64::MAX && contiguous::clock().is_some();
         let calls = |direction| {
             let routine = measures.then(|| self.selected(direction, settings).routine.as_ref());
             let leaf = routine.flatten().is_some_and(|routine| routine.class() != Class::Tile);

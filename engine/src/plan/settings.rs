@@ -43,6 +43,9 @@ pub struct Settings {
     /// The instruction set of the leaf kernels. If this field is `None`, or if this machine does not
     /// support the given instruction set, the best one that the machine supports is used.
     pub isa: Option<Isa>,
+    /// Keeps the cost model's choice between leaf kernels and compiled kernels also for long calls. Otherwise, if there
+    /// is a clock ([`set_clock`](crate::contiguous::set_clock)), long calls take the one that measurements favour.
+    pub unmeasured: bool,
 }
 
 impl Settings {

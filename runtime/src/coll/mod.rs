@@ -30,7 +30,7 @@ mod schedule;
 mod scope;
 mod values;
 
-pub(crate) use flags::{MeasuredCalls, learnt, measured, report};
+pub(crate) use flags::{choices, copies, measured, report};
 pub(crate) use values::{Kind as ReductionKind, described};
 
 pub use crate::endpoint::sources::{Combine, Combiner};

@@ -43,13 +43,11 @@ use crate::transport::eager::Eager;
 use crate::transport::fabric::Fabric;
 use crate::transport::failure::{broken, lost, lost_at};
 use crate::transport::in_flight::{Receive, Send, SendStage, Told, received};
-use crate::transport::learnt::Learnt;
-use crate::transport::part_choice::MeasuredParts;
 use crate::transport::peer::Peer;
 use crate::transport::protocol::{Arrival, Matched, Payload, Work};
 use crate::transport::short_choice;
 use crate::transport::stage::Stage;
-use crate::transport::tuning::{Measured, Tuning};
+use crate::transport::tuning::Tuning;
 use crate::{Error, Plan, Result};
 use std::collections::HashMap;
 use typepack_engine::Elements;
@@ -58,6 +56,7 @@ pub use crate::transport::protocol::Traffic;
 pub use detach::Cancelled;
 pub use receive::Taken;
 pub use short::{Glance, Packed};
+use typepack_engine::choice::{Measured, Store};
 use typepack_engine::contiguous::{self, Method};
 
 /// Maximum number of envelopes that one turn takes from a ring before it reads the next ring.
@@ -147,20 +146,10 @@ impl MessageEngine {
     }
 
     /// Sets whether the engine measures which way is best for a long message, and the method that all copies of long
-    /// runs must use (`None`: any method).
-    pub fn tune(&mut self, measures: bool, copy: Option<Method>) {
-        self.tuning.set(measures, copy);
+    /// runs must use (`None`: any method). `store` has what the process knows about the ways.
+    pub fn tune(&mut self, measures: bool, copy: Option<Method>, store: Option<&'static Store>) {
+        self.tuning.set(measures, copy, store);
         self.terms.copy = copy;
-    }
-
-    /// Uses the ways of long messages that earlier jobs have learnt.
-    pub fn know(&mut self, learnt: &[Learnt]) {
-        self.tuning.know(learnt);
-    }
-
-    /// Returns the ways of long messages that this job and earlier jobs have learnt.
-    pub fn learnt(&self) -> Vec<Learnt> {
-        self.tuning.learnt()
     }
 
     /// Returns the choices of ways that this rank has made by measurement, one line each.
@@ -174,16 +163,6 @@ impl MessageEngine {
     /// Returns what this rank has measured about the ways of long messages.
     pub fn measured(&self) -> Vec<Measured> {
         self.tuning.measured()
-    }
-
-    /// Returns what this rank has measured about messages that can go out in parts.
-    pub fn measured_parts(&self) -> Vec<MeasuredParts> {
-        self.tuning.parts.measured()
-    }
-
-    /// Returns the ways of long messages that this rank has from earlier jobs, one line each.
-    pub fn loaded(&self) -> Vec<String> {
-        self.tuning.loaded()
     }
 
     /// Makes the engine compare the types of messages and receives from now on.

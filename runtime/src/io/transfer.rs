@@ -307,7 +307,7 @@ pub(super) unsafe fn run(
     let can_map = view.has_order() && windows.may_map(write);
     let ways = windows.ways().filter(|_| can_map && memory.external.is_none());
     let (use_window, trial) = match ways {
-        Some(ways) => ways.pick(windows.key(view, write, start, memory.bytes()), suits),
+        Some(ways) => ways.pick(windows.access(view, write, start, memory.bytes()), suits),
         None => (suits && can_map, None),
     };
     let finished = |done: u64| {

@@ -3,7 +3,7 @@
 //! `transfer.rs` has a static order: views with short, close pieces go through the window, and runs go by system
 //! calls. Which way is faster depends on the machine and on the file system: a call has a fixed price and waits
 //! for other writers of the file, and a window has a price for each page that it touches for the first time. So
-//! there is one chooser (`typepack_engine::choice`) for each [`Key`], which begins with the static order.
+//! there is one choice (`typepack_engine::choice`) for each key of an [`Access`], which begins with the static order.
 //!
 //! All files of a process on one file system share their choosers ([`Ways::of`]), because a program opens many
 //! files for a few accesses each. Each rank chooses alone. A choice changes no result. With `TYPEPACK_TUNE=off`
@@ -14,23 +14,36 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
-use typepack_engine::choice::Chooser;
+use std::time::{Duration, Instant};
+use typepack_engine::choice::{Candidate, Choice, Form, Key, Pick, Sizes};
 
 /// Mean length in bytes from which pieces of a view may be written by a system call each. A shorter piece is
 /// copied in much less time than a call takes.
 const LONG: u64 = 4 << 10;
 
-/// Number of size classes. The first one has accesses of up to 1 KiB, and each following one accesses that are
-/// up to four times as long. The last one has all longer ones.
-const SIZES: usize = 9;
+/// What the choice depends on, and the ways. Files have no lines in a tune file: another file system may lie behind the
+/// same path in the next job.
+static FORM: Form = Form {
+    name: "files",
+    title: "file accesses",
+    fields: &[
+        &[("reads", ", reads"), ("writes", ", writes")],
+        &[("known", ""), ("grows", " beyond the known end")],
+        &[
+            ("run", ", one run"),
+            ("64", ", pieces of up to 64 B"),
+            ("512", ", pieces of up to 512 B"),
+            ("4096", ", pieces of up to 4096 B"),
+            ("32768", ", pieces of up to 32768 B"),
+            ("longer", ", longer pieces"),
+        ],
+    ],
+    sizes: Sizes { first: 1 << 10, step: 2, count: 9 },
+    ways: &[("window", "mapped window"), ("calls", "system calls")],
+};
 
-/// Number of density classes: views that are one run, and then views with pieces of up to 64 B, 512 B, 4 KiB,
-/// 32 KiB, and longer ones.
-const DENSITIES: usize = 6;
-
-/// Number of choosers.
-const KEYS: usize = 2 * 2 * SIZES * DENSITIES;
+/// The longest pieces of the classes of views with pieces, apart from the last class.
+const PIECES: [u64; 4] = [64, 512, 4 << 10, 32 << 10];
 
 /// Once a chooser is settled, only one access in this number of accesses asks it for the way.
 const RARELY: u32 = 8;
@@ -38,13 +51,12 @@ const RARELY: u32 = 8;
 /// The most file systems whose choosers a process keeps.
 const SYSTEMS: usize = 64;
 
-/// The numbers of the ways for the choosers.
-const WINDOW: u8 = 0;
-const CALLS: u8 = 1;
+/// The mark of an entry whose accesses use the window.
+const MAPPED: u32 = 1;
 
-/// What the choice depends on.
+/// An access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct Access {
     /// The access writes.
     pub write: bool,
     /// The access reaches beyond the part of the file that this process knows.
@@ -55,59 +67,46 @@ pub(super) struct Key {
     pub piece: Option<u64>,
 }
 
-impl Key {
+impl Access {
     /// Returns whether both ways are candidates.
     fn is_open(self) -> bool {
         !self.write || self.piece.is_none_or(|piece| piece >= LONG)
     }
 
-    /// Says for people which accesses have the index `index`.
-    fn describe(index: usize) -> String {
-        let (flags, size, density) =
-            (index / DENSITIES / SIZES, index / DENSITIES % SIZES, index % DENSITIES);
-        let what = if flags & 2 != 0 { "writes" } else { "reads" };
-        let grows = if flags & 1 != 0 { " beyond the known end" } else { "" };
-        let most = match size {
-            _ if size + 1 == SIZES => "of any longer length".to_owned(),
-            _ => format!("of up to {} KiB", 1 << (2 * size)),
-        };
-        let view = match density {
-            0 => "one run".to_owned(),
-            _ if density + 1 == DENSITIES => "longer pieces".to_owned(),
-            _ => format!("pieces of up to {} B", 64 << (3 * (density - 1))),
-        };
-        format!("{what}{grows} {most}, {view}")
-    }
-
-    fn index(self) -> usize {
-        let class = |value: u64, first: u64, step: u32| {
-            let over = value.max(1).div_ceil(first).next_power_of_two().trailing_zeros();
-            over.div_ceil(step) as usize
-        };
-        let size = class(self.bytes, 1 << 10, 2).min(SIZES - 1);
-        let density = self.piece.map_or(0, |piece| 1 + class(piece, 64, 3).min(DENSITIES - 2));
-        let flags = 2 * usize::from(self.write) + usize::from(self.grows);
-        (flags * SIZES + size) * DENSITIES + density
+    fn key(self) -> Key {
+        let piece = |piece| 1 + PIECES.iter().filter(|most| piece > **most).count();
+        let view = self.piece.map_or(0, piece);
+        FORM.key([usize::from(self.write), usize::from(self.grows), view], self.bytes)
     }
 }
 
-/// The chooser of one key.
+/// A way: whether an access uses the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct UsesWindow(bool);
+
+impl Candidate for UsesWindow {
+    fn number(self, _: Key) -> u8 {
+        u8::from(!self.0)
+    }
+}
+
+/// The choice of one key.
 #[derive(Debug, Default)]
 struct Entry {
-    /// The number of accesses in the upper bits. In the lower two bits, the way plus one if the chooser is
-    /// settled, and otherwise 0.
+    /// The number of accesses in the upper bits. In the lower two bits, 0 until the ways have been compared, and then
+    /// [`MAPPED`] or 2.
     settled: AtomicU32,
-    chooser: Mutex<Option<Chooser>>,
+    choice: Mutex<Option<Choice<UsesWindow>>>,
 }
 
-/// The choosers of a file system.
+/// The choices of a file system.
 #[derive(Debug)]
 pub(super) struct Ways(Vec<Entry>);
 
 /// An access whose time the chooser wants to know.
 #[derive(Debug)]
 pub(super) struct Trial {
-    index: usize,
+    key: Key,
     way: u8,
     bytes: u64,
     begin: Instant,
@@ -124,19 +123,15 @@ pub(crate) fn report() -> Vec<String> {
 
 impl Ways {
     fn lines(&self) -> Vec<String> {
-        let line = |(index, entry): (usize, &Entry)| {
-            let way = match entry.settled.load(Ordering::Relaxed) & 3 {
-                0 => return None,
-                mark if mark == u32::from(WINDOW) + 1 => "mapped window",
-                _ => "system calls",
-            };
-            Some(format!("file accesses, {}: {way}", Key::describe(index)))
+        let line = |entry: &Entry| {
+            let choice = entry.choice.lock().unwrap_or_else(PoisonError::into_inner);
+            choice.as_ref().filter(|choice| choice.is_compared()).map(Choice::line)
         };
-        self.0.iter().enumerate().filter_map(line).collect()
+        self.0.iter().filter_map(line).collect()
     }
 
     fn new() -> Self {
-        Self((0..KEYS).map(|_| Entry::default()).collect())
+        Self((0..FORM.keys()).map(|_| Entry::default()).collect())
     }
 
     /// Returns the choosers of the file system with the number `system`.
@@ -154,44 +149,44 @@ impl Ways {
 
     /// Returns whether an access uses the window, and the trial if the access's time is to be reported. `suits` is true
     /// if the static order prefers the window.
-    pub fn pick(&self, key: Key, suits: bool) -> (bool, Option<Trial>) {
-        if !key.is_open() {
+    pub fn pick(&self, access: Access, suits: bool) -> (bool, Option<Trial>) {
+        if !access.is_open() {
             return (suits, None);
         }
-        let index = key.index();
-        let entry = &self.0[index];
+        let key = access.key();
+        let entry = &self.0[key.number()];
         let settled = entry.settled.load(Ordering::Relaxed);
         if settled & 3 != 0 {
             let accesses = entry.settled.fetch_add(4, Ordering::Relaxed) >> 2;
             if !accesses.is_multiple_of(RARELY) {
-                return (settled & 3 == u32::from(WINDOW) + 1, None);
+                return (settled & 3 == MAPPED, None);
             }
         }
-        let mut chooser = entry.chooser.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = if suits { WINDOW } else { CALLS };
-        let pick = chooser.get_or_insert_with(|| Chooser::new(2, first)).pick();
-        drop(chooser);
-        let trial = pick.timed.then(|| {
-            let (way, bytes) = (pick.way, key.bytes);
-            Trial { index, way, bytes, begin: Instant::now() }
-        });
-        (pick.way == WINDOW, trial)
+        let mut choice = entry.choice.lock().unwrap_or_else(PoisonError::into_inner);
+        let ways = [true, false].map(UsesWindow).to_vec();
+        let new = || Choice::new(key, ways, || Some(UsesWindow(suits)), None);
+        let choice = choice.get_or_insert_with(new);
+        let Pick { way, timed } = choice.pick();
+        let UsesWindow(is_mapped) = choice.at(way);
+        let trial = timed.then(|| Trial { key, way, bytes: access.bytes, begin: Instant::now() });
+        (is_mapped, trial)
     }
 
     /// Takes note that an access on trial is over.
     pub fn report(&self, trial: &Trial) {
-        let taken = u64::try_from(trial.begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.note(trial, taken);
+        self.note(trial, trial.begin.elapsed());
     }
 
-    fn note(&self, trial: &Trial, taken: u64) {
-        // A time per byte in 2^-20 ns, because the accesses of a key have different lengths.
-        let cost = (u128::from(taken) << 20) / u128::from(trial.bytes.max(1));
-        let entry = &self.0[trial.index];
-        let mut chooser = entry.chooser.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(chooser) = chooser.as_mut() else { return };
-        chooser.report(trial.way, u64::try_from(cost).unwrap_or(u64::MAX));
-        let mark = if chooser.is_settled() { u32::from(chooser.best()) + 1 } else { 0 };
+    fn note(&self, trial: &Trial, taken: Duration) {
+        let entry = &self.0[trial.key.number()];
+        let mut choice = entry.choice.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(choice) = choice.as_mut() else { return };
+        choice.took(trial.way, taken, trial.bytes);
+        let mark = match choice.way() {
+            _ if !choice.is_settled() => 0,
+            UsesWindow(true) => MAPPED,
+            UsesWindow(false) => 2,
+        };
         // A count that another thread has added in between may be lost.
         let accesses = entry.settled.load(Ordering::Relaxed) & !3;
         entry.settled.store(accesses | mark, Ordering::Relaxed);
@@ -202,23 +197,23 @@ impl Ways {
 mod tests {
     use super::*;
 
-    const RUN: Key = Key { write: true, grows: false, bytes: 4096, piece: None };
+    const RUN: Access = Access { write: true, grows: false, bytes: 4096, piece: None };
 
     /// Makes `accesses` accesses. Those that use the window take `window` ns, the others `calls` ns. Returns how
     /// many used the window.
     fn work(
         ways: &Ways,
-        key: Key,
+        access: Access,
         suits: bool,
         accesses: usize,
         [window, calls]: [u64; 2],
     ) -> usize {
         let mut mapped = 0;
         for _ in 0..accesses {
-            let (is_mapped, trial) = ways.pick(key, suits);
+            let (is_mapped, trial) = ways.pick(access, suits);
             mapped += usize::from(is_mapped);
             if let Some(trial) = trial {
-                ways.note(&trial, if is_mapped { window } else { calls });
+                ways.note(&trial, Duration::from_nanos(if is_mapped { window } else { calls }));
             }
         }
         mapped
@@ -230,10 +225,10 @@ mod tests {
         assert!(!ways.pick(RUN, false).0 && !ways.pick(RUN, false).0);
         work(&ways, RUN, false, 2000, [300, 1300]);
         assert!(work(&ways, RUN, false, 1000, [300, 1300]) > 950);
-        let line = "file accesses, writes of up to 4 KiB, one run: mapped window";
+        let line = "from 4 KiB, file accesses, writes, one run: mapped window (4.33 times as fast as the next)";
         assert_eq!(ways.lines(), [line]);
         // The other keys do not learn from these accesses.
-        let read = Key { write: false, ..RUN };
+        let read = Access { write: false, ..RUN };
         assert!(!ways.pick(read, false).0);
         assert!(work(&ways, read, true, 2000, [300, 200]) < 500);
         // The machine changes.
@@ -244,31 +239,29 @@ mod tests {
     #[test]
     fn short_pieces_are_never_written_by_calls() {
         let ways = Ways::new();
-        let short = Key { piece: Some(8), bytes: 1 << 20, ..RUN };
+        let short = Access { piece: Some(8), bytes: 1 << 20, ..RUN };
         assert_eq!(work(&ways, short, true, 3000, [900, 1]), 3000);
-        let long = Key { piece: Some(1 << 16), ..short };
+        let long = Access { piece: Some(1 << 16), ..short };
         assert!(work(&ways, long, true, 3000, [900, 100]) < 1000);
     }
 
     #[test]
     fn keys_have_choosers_of_their_own() {
         let mut seen = std::collections::BTreeSet::new();
-        let mut said = std::collections::BTreeSet::new();
         for (write, grows) in [(false, false), (false, true), (true, false), (true, true)] {
-            for size in 0..SIZES {
-                for piece in
-                    [None, Some(64), Some(512), Some(4 << 10), Some(32 << 10), Some(1 << 20)]
-                {
-                    let key = Key { write, grows, bytes: 1 << (10 + 2 * size), piece };
-                    assert!(key.index() < KEYS && seen.insert(key.index()), "{key:?}");
-                    said.insert(Key::describe(key.index()));
+            for size in 0..FORM.sizes.count {
+                let pieces = PIECES.into_iter().chain([1 << 20]).map(Some);
+                for piece in pieces.chain([None]) {
+                    let access = Access { write, grows, bytes: FORM.sizes.least(size), piece };
+                    assert!(seen.insert(access.key().number()), "{access:?}");
                 }
             }
         }
-        assert_eq!((seen.len(), said.len()), (KEYS, KEYS));
-        let of = |bytes, piece| Key { bytes, piece, ..RUN }.index();
+        assert_eq!(seen.len(), FORM.keys());
+        let of = |bytes, piece| Access { bytes, piece, ..RUN }.key().to_string();
         assert_eq!((of(0, None), of(u64::MAX, None)), (of(1024, None), of(1 << 40, None)));
-        assert_eq!((of(1025, None), of(5, Some(0))), (of(4096, None), of(5, Some(64))));
+        assert_eq!(of(5, Some(0)), of(5, Some(64)));
+        assert_eq!(of(5, Some(65)), "from 1 KiB, file accesses, writes, pieces of up to 512 B");
     }
 
     #[test]

@@ -17,7 +17,7 @@
 
 use super::transfer::Target;
 use super::view::View;
-use super::ways::{Key, Ways};
+use super::ways::{Access, Ways};
 use crate::settings::FileMethod;
 use crate::sys::files::{self, FileKind};
 use crate::sys::mapped::FileMapping;
@@ -140,15 +140,15 @@ impl Windows {
         self.ways.as_deref()
     }
 
-    /// Returns the [`Key`] of an access of `bytes` view bytes from `start` on: the facts on which the choice of its way
+    /// Returns an access of `bytes` view bytes from `start` on: the facts on which the choice of its way
     /// depends.
-    pub fn key(&self, view: &View, write: bool, start: u64, bytes: u64) -> Key {
+    pub fn access(&self, view: &View, write: bool, start: u64, bytes: u64) -> Access {
         // The caller has checked that the view reaches that far. If this fails nevertheless, the access counts as one
         // that grows the file.
         let last = view.highest(start, bytes.max(1)).and_then(|last| view.offset(last));
         let end = last.map_or(u64::MAX, |last| last + 1);
         let grows = end > self.reached.fetch_max(end, Ordering::Relaxed);
-        Key { write, grows, bytes, piece: view.run().is_none().then(|| view.piece()) }
+        Access { write, grows, bytes, piece: view.run().is_none().then(|| view.piece()) }
     }
 
     /// Returns the file offset at which the window that holds file offset `at` ends.

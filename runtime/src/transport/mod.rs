@@ -9,7 +9,7 @@
 //!
 //! `protocol.rs` has the trait of a protocol, with the methods offer, matched, advance and withdraw.
 //! `choice.rs` has the static rules for the choice of a protocol, `tuning.rs` chooses by measurement how a
-//! long message is copied (`learnt.rs` has the lines of the tune file about it), `short_choice.rs` does so
+//! long message is copied, `short_choice.rs` does so
 //! for payloads of some KiB, and `peer.rs` calls the protocol. `single_copy.rs` has the common part of the
 //! two protocols that copy only once, and the trait `Copier`, in which these two differ. `answers.rs` lists
 //! the answers that a sender may receive in each state, and `in_flight.rs` has the state of an operation.
@@ -35,7 +35,6 @@ pub(crate) mod fabric;
 pub(crate) mod failure;
 mod heap;
 pub(crate) mod in_flight;
-pub(crate) mod learnt;
 pub(crate) mod link;
 mod long_types;
 mod offers;

@@ -20,20 +20,40 @@
 //!
 //! `peer.rs` and `endpoint/engine/parts.rs` call this file; `parts.rs` is the sender's side.
 
-use super::learnt::Learnt;
-use super::tuning::{STREAMING, cost};
+use super::tuning::STREAMING;
 use crate::message::envelope::PARTS_MAX;
 use crate::shm::pair::{CHUNK_BYTES, CHUNKS, LEVELS};
 use std::time::Instant;
-use typepack_engine::choice::{Chooser, Pick, SAMPLES};
+use typepack_engine::choice::{Choice, Form, Key, Measured, Pick, SAMPLES, Sizes, Store, cost};
 use typepack_engine::contiguous::{self, Method};
 
-/// Number of size classes. Class `n` has the messages whose length in bytes needs `n` bits.
-pub const CLASSES: usize = (usize::BITS - PARTS_MAX.leading_zeros()) as usize + 1;
+/// Number of size classes.
+pub const CLASSES: usize = (PARTS_MAX.ilog2() - 10) as usize + 1;
+
+/// What the choice depends on, and the ways.
+pub static FORM: Form = Form {
+    name: "parts",
+    title: "messages through the ring",
+    fields: &[&[("near", ", near"), ("far", ", far")]],
+    sizes: Sizes { first: 1 << 10, step: 1, count: CLASSES },
+    ways: &[
+        ("vector", "parts, vector"),
+        ("repeat", "parts, repeat"),
+        ("streaming", "parts, streaming"),
+        ("pages", "parts, pages"),
+        ("rts", "an RTS"),
+    ],
+};
 
 /// Returns the size class of a message of `bytes` bytes, or `None` if the message is too long for parts.
+#[inline]
 pub fn class(bytes: u64) -> Option<usize> {
-    (bytes <= PARTS_MAX as u64).then(|| (u64::BITS - bytes.leading_zeros()) as usize)
+    (bytes <= PARTS_MAX as u64).then(|| FORM.sizes.class(bytes))
+}
+
+/// Returns the key of a message of `bytes` bytes, or `None` if the message is too long for parts.
+fn key(far: bool, bytes: u64) -> Option<Key> {
+    class(bytes).map(|_| FORM.key([usize::from(far)], bytes))
 }
 
 /// Number of bytes that pass through a ring or a pool before all of its memory has been used: of the largest ring, and
@@ -54,39 +74,10 @@ const EVERY: u64 = 8;
 /// How a message begins: in parts, which are copied with this method, or with an RTS.
 pub type Beginning = Option<Method>;
 
-/// Says for people how a message begins.
-pub fn name(beginning: Beginning) -> String {
-    match beginning {
-        Some(method) => format!("parts, {method}"),
-        None => "an RTS".to_owned(),
-    }
-}
-
-/// Says for people which messages this file is about.
-pub fn kind(far: bool) -> &'static str {
-    if far { "messages through the ring, far" } else { "messages through the ring, near" }
-}
-
-/// Returns the least number of bytes of a size class.
-fn least(class: usize) -> u64 {
-    (1 << class) >> 1
-}
-
-/// Returns what was learnt about each distance and size class. `of` returns the best beginning if it is known.
-fn all(of: impl Fn(bool, usize) -> Option<Beginning>) -> impl Iterator<Item = Learnt> {
-    let keys =
-        [false, true].into_iter().flat_map(|far| (0..CLASSES).map(move |class| (far, class)));
-    keys.filter_map(move |(far, class)| {
-        let beginning = of(far, class)?;
-        Some(Learnt::Parts { bytes: least(class), far, beginning })
-    })
-}
-
-/// The chooser of one size class and distance.
+/// The choice of one size class and distance.
 #[derive(Debug)]
 struct Entry {
-    chooser: Chooser,
-    ways: Vec<Beginning>,
+    choice: Choice<Beginning>,
     /// The pick for the next message.
     next: Pick,
     /// True if a message has gone the way of `next`, and counts.
@@ -103,12 +94,12 @@ struct Entry {
 
 impl Entry {
     fn way(&self) -> Beginning {
-        self.ways[usize::from(self.next.way)]
+        self.choice.at(self.next.way)
     }
 
     /// Returns whether `next` is only looked at.
     fn is_look(&self) -> bool {
-        self.next.way != self.chooser.best()
+        self.next.way != self.choice.best()
     }
 
     /// Goes the way of `next` from now on. Messages have at least `bytes` bytes.
@@ -125,14 +116,15 @@ impl Entry {
 
     /// Picks the way of the next message, which has at least `bytes` bytes.
     fn pick(&mut self, bytes: u64) {
-        let mut next = self.chooser.pick();
-        let best = self.chooser.best();
-        let changes = self.ways[usize::from(next.way)].is_some() != self.way().is_some();
+        let mut next = self.choice.pick();
+        let best = self.choice.best();
+        let changes = self.choice.at(next.way).is_some() != self.way().is_some();
         let jobs = WARM / bytes.max(1) + SAMPLES as u64;
-        if next.way != best && changes && !self.chooser.affords(next.way, jobs) {
-            next = Pick { way: best, timed: self.chooser.jobs().is_multiple_of(EVERY) };
+        if next.way != best && changes && !self.choice.affords(next.way, jobs) {
+            next = Pick { way: best, timed: self.choice.jobs().is_multiple_of(EVERY) };
             if !next.timed {
-                self.chooser.charge(best, self.chooser.median(best).unwrap_or(0));
+                let median = self.choice.median(best).unwrap_or(0);
+                self.choice.charge(best, median);
             }
         }
         self.turn(next, bytes);
@@ -140,16 +132,16 @@ impl Entry {
 
     /// Notes the cost of a message that went the way `way`. `counts` says whether its memory was warm.
     fn report(&mut self, way: u8, cost: u64, counts: bool) {
-        let present = self.chooser.median(self.chooser.best());
+        let present = self.choice.median(self.choice.best());
         let much = |cost: u64| present.is_some_and(|present| cost > present.saturating_mul(MUCH));
         if counts {
-            self.chooser.report(way, cost);
-            if self.chooser.median(way).is_some_and(much) {
+            self.choice.report(way, cost);
+            if self.choice.median(way).is_some_and(much) {
                 self.stay = 0;
             }
             return;
         }
-        self.chooser.charge(way, cost);
+        self.choice.charge(way, cost);
         self.slow += u8::from(much(cost));
         // The first message may touch its memory for the first time.
         if self.slow > 2 {
@@ -172,7 +164,7 @@ impl Entry {
         if self.is_look() {
             self.missed += 1;
             if self.missed >= PATIENCE {
-                self.turn(Pick { way: self.chooser.best(), timed: false }, bytes);
+                self.turn(Pick { way: self.choice.best(), timed: false }, bytes);
             }
         }
     }
@@ -184,8 +176,7 @@ struct Trial {
     start: Instant,
     /// The sender of a message in parts, or `None` for a message that began with an RTS.
     from: Option<usize>,
-    /// Whether the sender is far, and the size class.
-    at: (bool, usize),
+    at: Key,
     way: u8,
     counts: bool,
 }
@@ -193,8 +184,8 @@ struct Trial {
 /// The choices of one rank.
 #[derive(Debug, Default)]
 pub struct PartChoices {
-    /// The entries for near senders and for far ones.
-    entries: [[Option<Box<Entry>>; CLASSES]; 2],
+    /// One entry per key.
+    entries: [Option<Box<Entry>>; 2 * CLASSES],
     trial: Option<Trial>,
     /// The ranks whose messages in parts are arriving, one bit each. Rings that have room for parts exist in jobs of a
     /// few ranks only.
@@ -203,41 +194,19 @@ pub struct PartChoices {
     measures: bool,
     /// The method that `TYPEPACK_COPY` forces.
     copy: Option<Method>,
-    /// What earlier jobs have learnt, for near senders and for far ones.
-    earlier: [[Option<Beginning>; CLASSES]; 2],
+    /// What the process knows and learns.
+    store: Option<&'static Store>,
 }
 
 impl PartChoices {
     /// Creates the choices of a rank that measures or does not, and whose copies must use the method `copy` (`None`:
-    /// any method).
-    pub fn new(measures: bool, copy: Option<Method>) -> Self {
-        Self { measures, copy, ..Self::default() }
-    }
-
-    /// Uses what earlier jobs have learnt about the size class of messages of `bytes` bytes.
-    pub fn know(&mut self, far: bool, bytes: u64, beginning: Beginning) {
-        if let Some(class) = class(bytes) {
-            self.earlier[usize::from(far)][class] = Some(beginning);
-        }
-    }
-
-    /// Returns what this job and earlier jobs have learnt.
-    pub fn learnt(&self) -> impl Iterator<Item = Learnt> {
-        all(|far, class| {
-            let entry = self.entries[usize::from(far)][class].as_ref();
-            let settled = entry.filter(|entry| entry.chooser.is_settled() && entry.ways.len() > 1);
-            let best = settled.map(|entry| entry.ways[usize::from(entry.chooser.best())]);
-            best.or(self.earlier[usize::from(far)][class])
-        })
-    }
-
-    /// Returns what earlier jobs have learnt.
-    pub fn loaded(&self) -> impl Iterator<Item = Learnt> {
-        all(|far, class| self.earlier[usize::from(far)][class])
+    /// any method). `store` has what the process knows.
+    pub fn new(measures: bool, copy: Option<Method>, store: Option<&'static Store>) -> Self {
+        Self { measures, copy, store, ..Self::default() }
     }
 
     fn entry(&mut self, far: bool, bytes: u64) -> Option<&mut Entry> {
-        self.entries[usize::from(far)][class(bytes)?].as_deref_mut()
+        self.entries[key(far, bytes)?.number()].as_deref_mut()
     }
 
     /// Returns how the next message of `bytes` bytes should begin. `first` says with which method such messages should
@@ -247,9 +216,8 @@ impl PartChoices {
         if let Some(entry) = self.entry(far, bytes) {
             return entry.way();
         }
-        let class = class(bytes)?;
-        let earlier = self.earlier[usize::from(far)][class];
-        if earlier.is_none() && first.is_none() {
+        let key = key(far, bytes)?;
+        if first.is_none() && self.store.is_none_or(|store| store.get(key).is_none()) {
             return None;
         }
         let methods: Vec<Method> = match self.copy {
@@ -259,13 +227,11 @@ impl PartChoices {
                 .collect(),
         };
         let ways: Vec<Beginning> = methods.into_iter().map(Some).chain([None]).collect();
-        let place = |first: Beginning| ways.iter().position(|way| *way == first);
-        let at = earlier.and_then(place).or_else(|| place(Some(first?))).unwrap_or(0) as u8;
-        let mut chooser = Chooser::new(ways.len(), at);
-        let next = if self.measures { chooser.pick() } else { Pick { way: at, timed: false } };
+        let mut choice = Choice::new(key, ways, || first.map(Some), self.store);
+        let at = choice.best();
+        let next = if self.measures { choice.pick() } else { Pick { way: at, timed: false } };
         let entry = Entry {
-            chooser,
-            ways,
+            choice,
             next,
             used: false,
             cold: WARM / bytes.max(1),
@@ -273,7 +239,7 @@ impl PartChoices {
             stay: 0,
             missed: 0,
         };
-        let entry = self.entries[usize::from(far)][class].insert(Box::new(entry));
+        let entry = self.entries[key.number()].insert(Box::new(entry));
         entry.way()
     }
 
@@ -308,8 +274,7 @@ impl PartChoices {
         entry.cold = entry.cold.saturating_sub(1);
         entry.used = counts;
         let Pick { way, timed } = entry.next;
-        if let (true, Some(class)) = (timed, class(bytes)) {
-            let at = (far, class);
+        if let (true, Some(at)) = (timed, key(far, bytes)) {
             self.trial = Some(Trial { start: Instant::now(), from, at, way, counts });
         }
     }
@@ -339,8 +304,7 @@ impl PartChoices {
         let of_rts = |trial: &Trial| trial.from.is_none();
         let Some(trial) = self.trial.filter(of_rts) else { return };
         self.trial = None;
-        let (far, class) = trial.at;
-        if let Some(entry) = &mut self.entries[usize::from(far)][class] {
+        if let Some(entry) = &mut self.entries[trial.at.number()] {
             entry.report(trial.way, cost(trial.start.elapsed(), bytes), trial.counts);
             entry.go_on(bytes);
         }
@@ -367,64 +331,28 @@ impl PartChoices {
         }
     }
 
+    fn choices(&self) -> impl Iterator<Item = &Choice<Beginning>> {
+        self.entries.iter().flatten().map(|entry| &entry.choice)
+    }
+
     /// Returns what was measured for each size class and distance.
-    pub fn measured(&self) -> Vec<MeasuredParts> {
-        let rows = self.entries.iter().zip([false, true]);
-        let entries = rows.flat_map(|(row, far)| {
-            row.iter().enumerate().map(move |(class, entry)| (far, class, entry.as_ref()))
-        });
-        let measured = |(far, class, entry): (bool, usize, Option<&Box<Entry>>)| {
-            let Entry { chooser, ways, .. } = &**entry?;
-            let way = |(number, way): (u8, &Beginning)| {
-                // A cost is a time per byte in 2^-20 ns.
-                (name(*way), chooser.median(number).map(|cost| cost as f64 / f64::from(1 << 20)))
-            };
-            Some(MeasuredParts {
-                kind: kind(far).to_owned(),
-                bytes: least(class),
-                ways: (0..).zip(ways).map(way).collect(),
-                best: usize::from(chooser.best()),
-                settled: chooser.is_settled(),
-            })
-        };
-        entries.filter_map(measured).collect()
+    pub fn measured(&self) -> impl Iterator<Item = Measured> {
+        self.choices().map(Choice::measured)
     }
 
     /// Returns one line for each size class and distance whose ways have been compared.
-    pub fn report(&self) -> Vec<String> {
-        let settled = self.measured().into_iter().filter(|measured| measured.settled);
-        let line = |MeasuredParts { kind, bytes, ways, best, .. }: MeasuredParts| {
-            let of = |(name, time): &(String, Option<f64>)| {
-                Some(format!("{name} {:.0} ns", (*time)? * bytes as f64))
-            };
-            let times = ways.iter().filter_map(of).collect::<Vec<_>>().join("; ");
-            format!("from {} KiB, {kind}: {} ({times})", bytes >> 10, ways[best].0)
-        };
-        settled.map(line).collect()
+    pub fn report(&self) -> impl Iterator<Item = String> {
+        self.choices().filter(|choice| choice.is_compared()).map(Choice::line)
     }
-}
-
-/// What was measured for messages of one size class and distance that can go out in parts.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MeasuredParts {
-    /// The kind of the messages.
-    pub kind: String,
-    /// The least number of bytes of the size class.
-    pub bytes: u64,
-    /// The ways, and the median of the latest times per byte in nanoseconds, or `None` if the way was not tried.
-    pub ways: Vec<(String, Option<f64>)>,
-    /// The index in `ways` of the present way.
-    pub best: usize,
-    /// True if the present way has been compared with all other ways.
-    pub settled: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use typepack_engine::choice::{Candidate, Learnt};
 
     fn choices() -> PartChoices {
-        PartChoices::new(true, None)
+        PartChoices::new(true, None, None)
     }
 
     #[test]
@@ -442,25 +370,25 @@ mod tests {
     #[test]
     fn what_was_learnt_comes_first_and_is_kept() {
         for beginning in [None, Some(Method::Pages)] {
-            let mut choices = choices();
-            choices.know(true, 65_536, beginning);
-            choices.know(true, PARTS_MAX as u64 + 1, beginning);
+            let store: &'static Store = Box::leak(Box::default());
+            let at = |far| key(far, 65_536).expect("short enough for parts");
+            let learnt = Learnt { key: at(true), way: beginning.number(at(true)) };
+            store.know(&[learnt]);
+            let mut choices = PartChoices::new(true, None, Some(store));
             assert_eq!(choices.next(true, 65_536, None), beginning);
             assert_eq!(choices.next(false, 65_536, None), None);
             assert_eq!(choices.next(false, 65_536, Some(Method::Vector)), Some(Method::Vector));
-            let learnt = [Learnt::Parts { bytes: 65_536, far: true, beginning }];
-            assert_eq!(choices.learnt().collect::<Vec<_>>(), learnt);
-            assert_eq!(choices.loaded().collect::<Vec<_>>(), learnt);
+            assert_eq!(store.learnt(), [learnt]);
+            // A file may name a method that `TYPEPACK_COPY` excludes.
+            store.know(&[Learnt { key: at(false), way: Method::Pages.code() }]);
+            let mut choices = PartChoices::new(true, Some(Method::Vector), Some(store));
+            assert_eq!(choices.next(false, 65_536, None), Some(Method::Vector));
         }
-        // A file may name a method that `TYPEPACK_COPY` excludes.
-        let mut choices = PartChoices::new(true, Some(Method::Vector));
-        choices.know(false, 65_536, Some(Method::Pages));
-        assert_eq!(choices.next(false, 65_536, None), Some(Method::Vector));
     }
 
     #[test]
     fn without_measurements_the_first_way_stays() {
-        let mut choices = PartChoices::new(false, None);
+        let mut choices = PartChoices::new(false, None, None);
         let first = choices.next(false, 65_536, Some(Method::Vector));
         for _ in 0..1000 {
             choices.begin(1, false, 65_536, Method::Vector, true);
@@ -531,21 +459,20 @@ mod tests {
     #[test]
     fn the_choice_follows_the_costs_within_the_budget() {
         for slow in [120, 150, 300, 2000] {
-            let mut choices = choices();
+            let store: &'static Store = Box::leak(Box::default());
+            let mut choices = PartChoices::new(true, None, Some(store));
             choices.next(false, 65_536, Some(Method::Vector));
             let entry = choices.entry(false, 65_536).expect("an entry");
             for best in [Some(Method::Pages), None, Some(Method::Vector)] {
                 let cost = |way: Beginning| if way == best { 100 } else { slow };
                 drive(entry, 40_000, cost);
-                assert_eq!(entry.ways[usize::from(entry.chooser.best())], best, "{slow}");
+                assert_eq!(entry.choice.way(), best, "{slow}");
                 let sum = drive(entry, 40_000, cost);
                 assert!(sum <= 4_000_000 * 107 / 100, "{slow}: {sum}");
             }
-            assert_eq!(choices.report().len(), 1);
-            let beginning = Some(Method::Vector);
-            let learnt = [Learnt::Parts { bytes: 65_536, far: false, beginning }];
-            assert_eq!(choices.learnt().collect::<Vec<_>>(), learnt);
-            assert_eq!(choices.loaded().count(), 0);
+            assert_eq!(choices.report().count(), 1);
+            let key = key(false, 65_536).expect("short enough for parts");
+            assert_eq!(store.learnt(), [Learnt { key, way: Method::Vector.code() }]);
         }
     }
 

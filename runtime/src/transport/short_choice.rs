@@ -18,18 +18,19 @@
 //!
 //! `eager.rs` copies the payloads, and `endpoint/engine/short.rs` measures at the receiver.
 
-use super::tuning::cost;
 use std::collections::BTreeMap;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
-use typepack_engine::choice::{Chooser, Pick};
+use typepack_engine::choice::{Chooser, Pick, Sizes, cost};
 use typepack_engine::contiguous::{self, LONG, Method};
 
 /// Length in bytes of the shortest payload whose method is chosen. Shorter payloads always take vector moves.
 pub const LEAST: usize = LONG;
 
-/// Number of size classes. Each but the last has payloads of up to twice the length of its shortest one.
+/// Number of size classes.
 const CLASSES: usize = 3;
+
+const SIZES: Sizes = Sizes { first: LEAST as u64, step: 1, count: CLASSES };
 
 /// Once the ways have been compared, one message in this number asks the chooser.
 const RARELY: u8 = 16;
@@ -143,12 +144,12 @@ impl ShortChoices {
 
     /// Returns the least number of bytes of each size class whose ways have been compared, and its best method, if it
     /// is not the static one.
-    pub fn chosen(&self) -> impl Iterator<Item = (usize, Method)> {
+    pub fn chosen(&self) -> impl Iterator<Item = (u64, Method)> {
         let classes = self.classes.iter().enumerate();
         let chosen =
             classes.filter(|(_, class)| class.chooser.is_settled() && class.chooser.best() > 0);
         chosen.map(|(number, class)| {
-            (LEAST << number, self.methods[usize::from(class.chooser.best())])
+            (SIZES.least(number), self.methods[usize::from(class.chooser.best())])
         })
     }
 
@@ -166,7 +167,7 @@ pub fn report<'a>(all: impl Iterator<Item = &'a ShortChoices>) -> Vec<String> {
     for (bytes, method) in all.flat_map(ShortChoices::chosen) {
         *counts.entry((bytes, method.name())).or_insert(0) += 1;
     }
-    let line = |((bytes, method), count): ((usize, _), i32)| {
+    let line = |((bytes, method), count): ((u64, _), i32)| {
         let ranks = if count == 1 { "rank" } else { "ranks" };
         format!("from {} KiB, short messages to {count} {ranks}: {method}", bytes >> 10)
     };
@@ -182,7 +183,7 @@ pub fn answer(mark: u64, time: Duration) -> u64 {
 /// Returns the size class of a payload.
 #[inline]
 fn class(bytes: usize) -> usize {
-    ((bytes / LEAST).max(1).ilog2() as usize).min(CLASSES - 1)
+    SIZES.class(bytes as u64)
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@
 //! knows most about it, picks a way and tells the sender in the CTS or in the request for help. The
 //! receiver measures the time, and a chooser (`typepack_engine::choice`) learns from it.
 //!
-//! There is one chooser per [`Situation`] and size class. Its first way is the way that earlier jobs have learnt. If
-//! there is none, it is the best way of the nearest size class whose best way was found by measurement, and otherwise
-//! the way of the static rule ([`fused_first`]).
+//! There is one choice per key ([`key`]): what the situation says apart from the load, and a size class. Its first way is
+//! the way that earlier jobs have learnt. If there is none, it is the best way of the nearest size class whose best way
+//! was found by measurement, and otherwise the way of the static rule ([`fused_first`]).
 //!
 //! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is matched while no
 //! other long message is on its way to this rank, and ends when no long message is on its way to this rank any more. A
 //! program may always have a message on its way, so a period and a trial also end after some messages
-//! ([`MOST_MESSAGES`]). Only one key (a situation and a size class) has a trial in a busy period, and all its messages
+//! ([`MOST_MESSAGES`]). Only one key has a trial in a busy period, and all its messages
 //! in the trial go the same way. The keys take turns: a key may have its turn in a period if no key of the period
 //! before has waited longer for its turn. The cost is the time per byte from the first message on trial to the end of
 //! the period. A key whose last trial took less than [`SHORT`] nanoseconds, and whose ways have all been compared, is
@@ -24,15 +24,12 @@
 //! that has matched; `pipeline.rs` and `single_copy.rs` say when a message is complete.
 
 use super::choice::{self, Terms};
-use super::learnt::Learnt;
 use super::part_choice::{Beginning, PartChoices};
 use crate::message::envelope::Space;
 use crate::message::label::Shape;
 use crate::settings::Forced;
-use std::collections::HashMap;
-use std::fmt;
-use std::time::{Duration, Instant};
-use typepack_engine::choice::{Chooser, Pick, WAYS};
+use std::time::Instant;
+use typepack_engine::choice::{Candidate, Choice, Form, Key, Measured, Pick, Sizes, Store, WAYS};
 use typepack_engine::contiguous::{self, Method};
 
 #[cfg(test)]
@@ -64,12 +61,49 @@ const STREAMING_IN_PLACE: u64 = 1 << 20;
 /// A period and a trial end after this number of messages, if other messages are still on their way.
 const MOST_MESSAGES: u64 = 64;
 
-/// Number of size classes. Class `n` has messages of 2^(n + 10) to 2^(n + 11) bytes; the first class also has
-/// all shorter ones and the last class all longer ones.
-const CLASSES: usize = 20;
+/// What the choice of a way depends on, and the ways: a protocol and a copy method each.
+pub static FORM: Form = Form {
+    name: "messages",
+    title: "",
+    fields: &[
+        &[("contiguous", "contiguous"), ("dense", "dense"), ("sparse", "sparse")],
+        &[
+            ("unnamed", " in private or distant memory"),
+            ("heap", " in heap"),
+            ("private", " in readable private memory"),
+        ],
+        &[("derived", " to derived"), ("contiguous", " to contiguous")],
+        &[("own", ""), ("shared", " in a heap")],
+        &[("near", ", near"), ("far", ", far")],
+    ],
+    sizes: Sizes { first: 1 << 10, step: 2, count: 10 },
+    ways: &[
+        ("in-place-vector", "in place, vector"),
+        ("in-place-repeat", "in place, repeat"),
+        ("in-place-streaming", "in place, streaming"),
+        ("in-place-pages", "in place, pages"),
+        ("chunks-vector", "chunks, vector"),
+        ("chunks-repeat", "chunks, repeat"),
+        ("chunks-streaming", "chunks, streaming"),
+        ("chunks-pages", "chunks, pages"),
+        ("chunks-streamed-vector", "chunks, vector, unpacked by streaming"),
+        ("chunks-streamed-repeat", "chunks, repeat, unpacked by streaming"),
+    ],
+};
 
-/// Number of situations.
-const SITUATIONS: usize = 3 * 3 * 2 * 2 * 2 * 2;
+/// Returns the key of a message of `bytes` bytes. The load of the receiver changes the static rule only.
+fn key(situation: Situation, bytes: u64) -> Key {
+    let Situation { place, shape, contiguous, shared, far, busy: _ } = situation;
+    let place = match place {
+        None => 0,
+        Some(Space::Heap) => 1,
+        Some(Space::Private) => 2,
+    };
+    // Both ranks copy only out of a heap.
+    let shared = shared && place == 1;
+    let flags = [contiguous, shared, far].map(usize::from);
+    FORM.key([usize::from(shape.code()), place, flags[0], flags[1], flags[2]], bytes)
+}
 
 /// A way to move a long message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,15 +136,14 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InPlace(method) => write!(f, "in place, {method}"),
-            Self::Packed(method) => write!(f, "chunks, {method}"),
-            Self::PackedStreamed(method) => {
-                write!(f, "chunks, {method}, unpacked by {}", Method::Streaming)
-            }
-        }
+impl Candidate for Way {
+    fn number(self, _: Key) -> u8 {
+        let protocol = match self {
+            Self::InPlace(_) => 0,
+            Self::Packed(_) => 1,
+            Self::PackedStreamed(_) => 2,
+        };
+        protocol * Method::ALL.len() as u8 + self.method().code()
     }
 }
 
@@ -133,31 +166,6 @@ pub struct Situation {
 }
 
 impl Situation {
-    fn index(self) -> usize {
-        let place = match self.place {
-            None => 0,
-            Some(Space::Heap) => 1,
-            Some(Space::Private) => 2,
-        };
-        let flags = [self.contiguous, self.shared, self.far, self.busy];
-        let start = place * 3 + usize::from(self.shape.code());
-        flags.iter().fold(start, |index, &flag| index * 2 + usize::from(flag))
-    }
-
-    /// Returns the situation whose index is `index`.
-    fn at(index: usize) -> Option<Self> {
-        let flag = |bit: usize| index >> bit & 1 != 0;
-        let [contiguous, shared, far, busy] = [flag(3), flag(2), flag(1), flag(0)];
-        let place = match index / 48 {
-            0 => None,
-            1 => Some(Space::Heap),
-            2 => Some(Space::Private),
-            _ => return None,
-        };
-        let shape = Shape::from_code((index / 16 % 3) as u64)?;
-        Some(Self { place, shape, contiguous, shared, far, busy })
-    }
-
     /// Returns the ways that a message of `bytes` bytes can go, in the order in which the chooser tries them.
     fn ways(self, bytes: u64, terms: Terms, copy: Option<Method>) -> Vec<Way> {
         let methods: Vec<Method> = match copy {
@@ -214,35 +222,10 @@ impl Situation {
     }
 }
 
-impl fmt::Display for Situation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, shape, contiguous, shared, far, busy } = *self;
-        let from = match place {
-            None => "private or distant memory",
-            Some(Space::Heap) => "heap",
-            Some(Space::Private) => "readable private memory",
-        };
-        let shape = match shape {
-            Shape::Contiguous => "contiguous",
-            Shape::Dense => "dense",
-            Shape::Sparse => "sparse",
-        };
-        let to = if contiguous { "contiguous" } else { "derived" };
-        let to_heap = if shared { " in a heap" } else { "" };
-        let distance = if far { "far" } else { "near" };
-        let busy = if busy { ", busy" } else { "" };
-        write!(f, "{shape} in {from} to {to}{to_heap}, {distance}{busy}")
-    }
-}
-
-/// The chooser and the ways of a key. A key stands for a situation and a size class.
+/// The choice of a key.
 #[derive(Debug)]
 struct Entry {
-    situation: Situation,
-    chooser: Chooser,
-    /// The number of the way with which the chooser began.
-    first: u8,
-    ways: Vec<Way>,
+    choice: Choice<Way>,
     /// True if messages of this key are too short to be timed in every turn.
     short: bool,
     /// The number of the period in which this key had its last turn; 0 if it has had none.
@@ -251,36 +234,11 @@ struct Entry {
     turns: u64,
 }
 
-impl Entry {
-    fn best(&self) -> Way {
-        self.ways[usize::from(self.chooser.best())]
-    }
-
-    /// Returns whether the best way was found by measurement: it has been compared with all ways, or has replaced the
-    /// way with which the chooser began.
-    fn is_measured(&self) -> bool {
-        self.chooser.is_settled() || self.chooser.best() != self.first
-    }
-
-    fn measured(&self, key: usize) -> Measured {
-        // A cost is a time per byte in 2^-20 ns.
-        let time =
-            |number| self.chooser.median(number).map(|cost| cost as f64 / f64::from(1 << 20));
-        Measured {
-            situation: self.situation,
-            bytes: least(key),
-            ways: (0..).zip(&self.ways).map(|(number, way)| (*way, time(number))).collect(),
-            best: usize::from(self.chooser.best()),
-            settled: self.chooser.is_settled(),
-        }
-    }
-}
-
 /// The trial of a way in a busy period; see the documentation of the module.
 #[derive(Debug)]
 struct Trial {
     start: Instant,
-    key: usize,
+    key: Key,
     /// The number of the way.
     way: u8,
     /// Number of bytes of the messages that have ended since `start`.
@@ -319,7 +277,7 @@ impl Turns {
 /// The choices of one rank.
 #[derive(Debug)]
 pub struct Tuning {
-    /// One entry per situation and size class; empty until the first long message.
+    /// One entry per key; empty until the first long message.
     entries: Vec<Option<Box<Entry>>>,
     /// Number of long messages on their way to this rank.
     under_way: u64,
@@ -329,8 +287,8 @@ pub struct Tuning {
     measures: bool,
     /// The method that `TYPEPACK_COPY` forces.
     copy: Option<Method>,
-    /// The ways that earlier jobs have learnt, by key (`learnt.rs`).
-    earlier: HashMap<usize, Way>,
+    /// What the process knows and learns.
+    store: Option<&'static Store>,
     /// The choices of messages that may go out in parts.
     pub parts: PartChoices,
 }
@@ -344,41 +302,23 @@ impl Default for Tuning {
             turns: Turns::default(),
             measures: true,
             copy: None,
-            earlier: HashMap::new(),
-            parts: PartChoices::new(true, None),
+            store: None,
+            parts: PartChoices::new(true, None, None),
         }
     }
 }
 
 impl Tuning {
-    /// Sets whether this rank measures, and the method that all copies must use (`None`: any method).
-    pub fn set(&mut self, measures: bool, copy: Option<Method>) {
-        (self.measures, self.copy) = (measures, copy);
+    /// Sets whether this rank measures, the method that all copies must use (`None`: any method), and where the ways are
+    /// that the process knows.
+    pub fn set(&mut self, measures: bool, copy: Option<Method>, store: Option<&'static Store>) {
+        (self.measures, self.copy, self.store) = (measures, copy, store);
         self.entries.clear();
         (self.trial, self.turns) = (None, Turns::default());
-        self.parts = PartChoices::new(measures, copy);
+        self.parts = PartChoices::new(measures, copy, store);
         // A message that is on its way now is not counted any more. When it completes, the busy period of
         // later messages may end early. That does little harm, because a chooser compares medians.
         self.under_way = 0;
-    }
-
-    /// Uses what earlier jobs have learnt: each way becomes the first one of its kind and size class.
-    pub fn know(&mut self, learnt: &[Learnt]) {
-        for learnt in learnt {
-            match *learnt {
-                Learnt::Way { bytes, situation, way } => {
-                    self.earlier.insert(key(situation, bytes), way);
-                }
-                Learnt::Parts { bytes, far, beginning } => self.parts.know(far, bytes, beginning),
-            }
-        }
-    }
-
-    /// Returns what this job and earlier jobs have learnt.
-    pub fn learnt(&self) -> Vec<Learnt> {
-        let mut all = self.earlier.clone();
-        all.extend(self.settled().map(|(key, entry)| (key, entry.best())));
-        sorted(&all).chain(self.parts.learnt()).collect()
     }
 
     /// Returns whether a sender chooses the method of its copies by measurement.
@@ -411,16 +351,18 @@ impl Tuning {
         }
         let key = key(situation, bytes);
         if self.entries.is_empty() {
-            self.entries.resize_with(SITUATIONS * CLASSES, || None);
+            self.entries.resize_with(FORM.keys(), || None);
         }
-        if self.entries[key].is_none() {
+        if self.entries[key.number()].is_none() {
             let entry = self.entry(situation, key, bytes, terms, fused);
-            self.entries[key] = Some(Box::new(entry));
+            self.entries[key.number()] = Some(Box::new(entry));
         }
-        let Some(entry) = &mut self.entries[key] else { return Way::Packed(Method::Vector) };
+        let Some(entry) = &mut self.entries[key.number()] else {
+            return Way::Packed(Method::Vector);
+        };
         let turns = &mut self.turns;
         let has_turn = !turns.taken && entry.turn <= turns.last;
-        let best = Pick { way: entry.chooser.best(), timed: false };
+        let best = Pick { way: entry.choice.best(), timed: false };
         let pick = match &self.trial {
             // The other messages of the key on trial go the same way.
             Some(trial) if trial.key == key => Pick { way: trial.way, timed: false },
@@ -428,7 +370,7 @@ impl Tuning {
                 (entry.turn, entry.turns) = (turns.periods, entry.turns + 1);
                 turns.taken = true;
                 let rest = entry.short && !entry.turns.is_multiple_of(RARELY);
-                if rest { best } else { entry.chooser.pick() }
+                if rest { best } else { entry.choice.pick() }
             }
             _ => best,
         };
@@ -441,7 +383,7 @@ impl Tuning {
             let left = before.saturating_mul(4).saturating_add(MOST_MESSAGES);
             self.trial = Some(Trial { start, key, way, bytes: 0, valid: true, left });
         }
-        entry.ways[usize::from(pick.way)]
+        entry.choice.at(pick.way)
     }
 
     /// Says that the message for which [`Tuning::begin`] picked a way goes another way, because the picked
@@ -454,16 +396,11 @@ impl Tuning {
     }
 
     /// Returns the best way of such messages, if their ways have been compared. If nothing is measured, the static
-    /// choice counts as the best way. A busy rank that has not compared the ways yet decides like a rank that is not
-    /// busy, and the other way round.
+    /// choice counts as the best way.
     fn settled_way(&self, situation: Situation, bytes: u64) -> Option<Way> {
-        let entry = |situation| {
-            let entry = self.entries.get(key(situation, bytes))?.as_ref()?;
-            let compared = !self.measures || entry.ways.len() == 1 || entry.chooser.is_settled();
-            compared.then_some(entry)
-        };
-        let other = Situation { busy: !situation.busy, ..situation };
-        entry(situation).or_else(|| entry(other)).map(|entry| entry.best())
+        let choice = &self.entries.get(key(situation, bytes).number())?.as_ref()?.choice;
+        let compared = !self.measures || choice.ways() == 1 || choice.is_settled();
+        compared.then(|| choice.way())
     }
 
     /// Returns how the next message should begin that is like one for which [`Tuning::begin`] has picked a way. The
@@ -507,13 +444,14 @@ impl Tuning {
     /// Ends the trial.
     fn end(&mut self) {
         let Some(Trial { start, key, way, bytes, valid, .. }) = self.trial.take() else { return };
-        let Some(entry) = self.entries.get_mut(key).and_then(Option::as_mut) else { return };
+        let entry = self.entries.get_mut(key.number()).and_then(Option::as_mut);
+        let Some(entry) = entry else { return };
         if !valid || bytes == 0 {
             return;
         }
         let time = start.elapsed();
-        entry.chooser.report(way, cost(time, bytes));
-        entry.short = time.as_nanos() < u128::from(SHORT) && entry.chooser.is_settled();
+        entry.choice.took(way, time, bytes);
+        entry.short = time.as_nanos() < u128::from(SHORT) && entry.choice.is_settled();
     }
 
     /// Makes the entry of a key.
@@ -521,129 +459,45 @@ impl Tuning {
     fn entry(
         &self,
         situation: Situation,
-        key: usize,
+        key: Key,
         bytes: u64,
         terms: Terms,
         fused: impl FnOnce() -> bool,
     ) -> Entry {
         let ways = situation.ways(bytes, terms, self.copy);
-        let known = self.earlier.get(&key).copied().or_else(|| self.neighbour(key));
-        let first = known.filter(|way| ways.contains(way)).unwrap_or_else(|| {
-            if fused() { Way::InPlace(Method::Vector) } else { Way::Packed(Method::Vector) }
+        let first = self.neighbour(key).filter(|way| ways.contains(way)).or_else(|| {
+            let is_fused = fused();
+            let is_first = |way: &Way| matches!(way, Way::InPlace(_)) == is_fused;
+            ways.iter().copied().find(is_first)
         });
-        let same_protocol =
-            |way: &Way| matches!(way, Way::InPlace(_)) == matches!(first, Way::InPlace(_));
-        let at = ways.iter().position(|way| *way == first);
-        let at = at.or_else(|| ways.iter().position(same_protocol)).unwrap_or(0);
-        let first = at as u8;
-        let chooser = Chooser::new(ways.len(), first);
-        Entry { situation, chooser, first, ways, short: false, turn: 0, turns: 0 }
+        let choice = Choice::new(key, ways, || first, self.store);
+        Entry { choice, short: false, turn: 0, turns: 0 }
     }
 
     /// Looks at the other size classes of the same situation, the nearest first. Returns the best way of
     /// the first class whose best way was found by measurement, or `None` if there is no such class.
-    fn neighbour(&self, key: usize) -> Option<Way> {
-        let row = key - key % CLASSES;
-        (1..CLASSES)
-            .flat_map(|far| [key.checked_sub(far).filter(|&at| at >= row), Some(key + far)])
-            .flatten()
-            .filter(|&at| at < row + CLASSES)
-            .filter_map(|at| self.entries[at].as_ref())
-            .find(|entry| entry.is_measured())
-            .map(|entry| entry.best())
+    fn neighbour(&self, key: Key) -> Option<Way> {
+        key.neighbours()
+            .filter_map(|other| self.entries[other.number()].as_ref())
+            .find(|entry| entry.choice.is_measured())
+            .map(|entry| entry.choice.way())
     }
 
-    /// Returns the keys that have several ways and have compared them.
-    fn settled(&self) -> impl Iterator<Item = (usize, &Entry)> {
-        self.entries.iter().enumerate().filter_map(|(key, entry)| {
-            let entry = entry.as_ref().filter(|entry| entry.chooser.is_settled())?;
-            (entry.ways.len() > 1).then_some((key, &**entry))
-        })
+    fn choices(&self) -> impl Iterator<Item = &Choice<Way>> {
+        self.entries.iter().flatten().map(|entry| &entry.choice)
     }
 
-    /// Returns one line per key that has compared its ways: the situation, the best way, and by how much it is
-    /// better than the second best.
+    /// Returns one line per key that has compared its ways.
     pub fn report(&self) -> Vec<String> {
-        let ways = self.settled().map(|(key, entry)| line(&entry.measured(key)));
-        ways.chain(self.parts.report()).collect()
+        let compared = self.choices().filter(|choice| choice.is_compared());
+        compared.map(Choice::line).chain(self.parts.report()).collect()
     }
 
     /// Returns what was measured for every key that has several ways, also where the comparison has not ended.
     pub fn measured(&self) -> Vec<Measured> {
-        let entries = self.entries.iter().enumerate();
-        let all = entries.filter_map(|(key, entry)| Some((key, entry.as_ref()?)));
-        all.filter(|(_, entry)| entry.ways.len() > 1)
-            .map(|(key, entry)| entry.measured(key))
-            .collect()
+        let several = self.choices().filter(|choice| choice.ways() > 1);
+        several.map(Choice::measured).chain(self.parts.measured()).collect()
     }
-
-    /// Returns one line for each way that earlier jobs have learnt: the kind of the messages and the way.
-    pub fn loaded(&self) -> Vec<String> {
-        let all = sorted(&self.earlier).chain(self.parts.loaded());
-        all.map(|learnt| learnt.to_string()).collect()
-    }
-}
-
-/// Returns the ways in the order of their keys.
-fn sorted(ways: &HashMap<usize, Way>) -> impl Iterator<Item = Learnt> {
-    let mut ways: Vec<(usize, Way)> = ways.iter().map(|(key, way)| (*key, *way)).collect();
-    ways.sort_unstable_by_key(|(key, _)| *key);
-    ways.into_iter().filter_map(|(key, way)| {
-        let situation = Situation::at(key / CLASSES)?;
-        Some(Learnt::Way { bytes: least(key), situation, way })
-    })
-}
-
-/// What was measured for the messages of one situation and size class.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
-    /// The situation.
-    pub situation: Situation,
-    /// The least number of bytes of the size class. (The first class also has shorter messages.)
-    pub bytes: u64,
-    /// The ways in the order of their numbers, and the median of the latest times per byte in nanoseconds, or
-    /// `None` if the way was not tried.
-    pub ways: Vec<(Way, Option<f64>)>,
-    /// The index in `ways` of the present way.
-    pub best: usize,
-    /// True if the present way has been compared with all other ways that work.
-    pub settled: bool,
-}
-
-fn line(measured: &Measured) -> String {
-    let Measured { situation, bytes, ways, best, .. } = measured;
-    let Some((way, time)) = ways.get(*best) else { return String::new() };
-    let others = ways.iter().enumerate().filter(|(number, _)| number != best);
-    let second = others.filter_map(|(_, (_, time))| *time).min_by(f64::total_cmp);
-    let gain = match (time, second) {
-        (Some(best), Some(second)) if *best > 0.0 => {
-            format!(" ({:.2} times as fast as the next)", second / best)
-        }
-        _ => String::new(),
-    };
-    let learnt = Learnt::Way { bytes: *bytes, situation: *situation, way: *way };
-    format!("{learnt}{gain}")
-}
-
-/// Returns the cost of a job that took `time` for `bytes` bytes: the time per byte, in 2^-20 ns, because jobs have
-/// different lengths.
-pub(super) fn cost(time: Duration, bytes: u64) -> u64 {
-    u64::try_from((time.as_nanos() << 20) / u128::from(bytes.max(1))).unwrap_or(u64::MAX)
-}
-
-/// Returns the key of a situation and a message of `bytes` bytes.
-fn key(situation: Situation, bytes: u64) -> usize {
-    situation.index() * CLASSES + class(bytes)
-}
-
-/// Returns the least number of bytes of the size class of a key. (The first class also has shorter messages.)
-fn least(key: usize) -> u64 {
-    1024 << (key % CLASSES)
-}
-
-/// Returns the size class of a message.
-fn class(bytes: u64) -> usize {
-    (bytes.max(1).ilog2() as usize).saturating_sub(10).min(CLASSES - 1)
 }
 
 /// Returns whether the static rule copies a message in place; see [`choice::is_fused`] and [`choice::is_private`].

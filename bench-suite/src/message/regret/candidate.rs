@@ -5,7 +5,7 @@
 //! `mod.rs` starts a job for each candidate, and `command.rs` asks which candidates are possible for a row.
 
 use crate::message::definition::{Definition, Definitions, Memory};
-use crate::regret::report::FREE;
+use crate::regret::report::{FREE, STATIC};
 use crate::row::kind::Kind;
 use typepack_engine::contiguous::{self, Method};
 
@@ -73,6 +73,11 @@ impl Candidate {
         Self { name: FREE.to_owned(), variables: Vec::new() }
     }
 
+    /// Returns the static order: what the library does if it measures nothing.
+    pub fn unmeasured() -> Self {
+        Self { name: STATIC.to_owned(), variables: vec![("TYPEPACK_TUNE", "off")] }
+    }
+
     fn forced(transport: &'static str, method: Option<Method>) -> Self {
         let mut variables = vec![("TYPEPACK_TRANSPORT", transport), ("TYPEPACK_TUNE", "off")];
         variables.extend(method.map(|method| ("TYPEPACK_COPY", method.name())));
@@ -123,6 +128,35 @@ pub fn possible(row: &Definition, memory: Memory) -> Vec<Candidate> {
     let methods: Vec<Method> = contiguous::available().collect();
     let parts = row.message_bytes().is_some_and(|bytes| bytes > 8 << 10 && bytes <= 256 << 10);
     with(&methods, row.is_contiguous(), parts, memory)
+}
+
+/// Returns for people which choosers work in the job of the free choice of a row.
+pub fn chooser(row: &Definition, memory: Memory) -> &'static str {
+    if let (Some(operation), Some(bytes)) = (row.collective(), row.collective_bytes()) {
+        let keys = [
+            "bcast",
+            "reduce",
+            "allreduce",
+            "allreduceuser",
+            "scan",
+            "exscan",
+            "allgather",
+            "alltoall",
+        ];
+        return match bytes {
+            // All ranks together have at least 16 KiB.
+            _ if keys.contains(&operation) && bytes * row.ranks as u64 >= 16 << 10 => {
+                "collective calls"
+            }
+            4096.. => "pieces of collective calls",
+            _ => "waits",
+        };
+    }
+    match row.message_bytes() {
+        Some(..=8192) => "short messages",
+        Some(..=262_144) if memory == Memory::User => "messages through the ring",
+        _ => "long messages",
+    }
 }
 
 /// Returns the names of all candidates for messages on this machine.
@@ -199,6 +233,7 @@ mod tests {
         );
         assert_eq!(of(&list[1]), ["TYPEPACK_TRANSPORT=cma", "TYPEPACK_TUNE=off"]);
         assert!(of(&Candidate::free()).is_empty());
+        assert_eq!(of(&Candidate::unmeasured()), ["TYPEPACK_TUNE=off"]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! way of each long message and the method of each collective call, with forced ones.
 //!
 //! The flow: `command.rs` (arguments) -> `candidate.rs` (the forced ways that are possible for a row, and the
-//! environment variables that force them) -> this file (jobs of one installed typepack, one for each way, that
-//! take turns) -> `report.rs` (table, CSV, summary). `../../regret/` computes regrets and verdicts.
+//! environment variables that force them) -> this file (jobs of one installed typepack, one for each way and one
+//! for the static order, that take turns) -> `report.rs` (table, CSV, summary). `../../regret/` computes regrets and verdicts.
 //!
 //! Invariant: every row is measured with new jobs. So the free choice has learned nothing when a row
 //! begins, and the time of all exchanges of its job includes the learning.
@@ -12,13 +12,13 @@ pub mod candidate;
 pub mod command;
 pub mod report;
 
-use self::candidate::Candidate;
+use self::candidate::{Candidate, chooser};
 use super::definition::{Definition, Memory};
 use super::library::Library;
 use super::session::{Extent, PATIENCE, Session, Spent, Turn, UserMemory, cpus};
 use super::suite::{Effort, probes, rounds};
 use crate::regret::judge::{LEAST_ROUNDS, Tried, judge};
-use crate::regret::report::Compared;
+use crate::regret::report::{Compared, FREE, STATIC};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -74,8 +74,8 @@ impl<'a> Jobs<'a> {
         Ok(session)
     }
 
-    /// Measures `row` with new jobs: one for the free choice, and one for each of `candidates`. Adds a line to
-    /// `faults` for each job that fails, and a line if the row cannot be judged.
+    /// Measures `row` with new jobs: one for the free choice, one for the static order, and one for each of
+    /// `candidates`. Adds a line to `faults` for each job that fails, and a line if the row cannot be judged.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl<'a> Jobs<'a> {
     ) -> Result<Compared, String> {
         let title = format!("{} {}", row.name, memory.name());
         let mut sessions = vec![self.start(&Candidate::free(), row.ranks)?];
-        for candidate in candidates {
+        for candidate in [&Candidate::unmeasured()].into_iter().chain(candidates) {
             let name = &candidate.name;
             if self.failures.iter().any(|(other, count)| other == name && *count >= FAILURES) {
                 let line = format!("{title}: {name}: not tried again after {FAILURES} faults");
@@ -128,7 +128,7 @@ impl<'a> Jobs<'a> {
     }
 }
 
-/// Judges a row. `jobs` are the names of the jobs with their results; the first one is the free choice.
+/// Judges a row. `jobs` are the names of the jobs with their results.
 /// Returns the row and, if it cannot be judged, a line that says why.
 fn compared<'a>(
     row: &Definition,
@@ -139,19 +139,20 @@ fn compared<'a>(
     let mut made = Compared {
         name: row.name.clone(),
         part: memory.name().to_owned(),
+        chooser: chooser(row, memory),
         possible,
         ..Compared::default()
     };
     let mut all: Vec<&Turn> = Vec::new();
-    for (number, (name, job)) in jobs.enumerate() {
+    for (name, job) in jobs {
         let Some((extent, turns)) = job else { continue };
         made.bytes = extent.payload;
         all.extend(turns);
         let tried = tried(name, extent, turns);
-        if number == 0 {
-            made.free = Some(tried);
-        } else {
-            made.candidates.push(tried);
+        match name {
+            FREE => made.free = Some(tried),
+            STATIC => made.unmeasured = Some(tried),
+            _ => made.candidates.push(tried),
         }
     }
     made.line = probes(all.into_iter());

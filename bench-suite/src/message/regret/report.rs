@@ -3,7 +3,7 @@
 //! `command.rs` fills in a [`Run`]; `../../regret/verdict.rs` judges the rows.
 
 use super::candidate::Choices;
-use crate::regret::report::{self, Compared, values};
+use crate::regret::report::{self, Compared, gains, values};
 use crate::regret::verdict::{CHOICE, NONE, above, heading, lines};
 use crate::row::Distance;
 use std::fmt::Write;
@@ -56,6 +56,7 @@ pub fn summary(run: &Run) -> String {
         out.push_str(&lines(&format!("regret{name}"), &steady, CHOICE));
         out.push_str(&lines(&format!("learning included{name}"), &learning, NONE));
     }
+    out.push_str(&gains(&run.rows));
     let judged = run.rows.iter().filter(|row| row.judged.is_some()).count();
     let distances = Distance::counts(run.rows.iter().map(Compared::distance));
     let _ = writeln!(out, "\n{judged} of {} rows judged. {distances}", run.rows.len());
@@ -132,7 +133,7 @@ mod tests {
         let csv = csv(&run.rows);
         assert_eq!(csv.lines().count(), 1 + 3 + 3 + 2);
         let fields = |line: &str| line.split(',').count();
-        assert!(csv.lines().all(|line| fields(line) == 15), "{csv}");
+        assert!(csv.lines().all(|line| fields(line) == 17), "{csv}");
         assert!(
             csv.contains(
                 "b,alloc,8192,far,200.0,free,3000.0,3000.0,1.000,6000.0,ring-vector,1.5000"

@@ -1,9 +1,9 @@
-//! Tests of what several threads share: the choosers of `own.rs`. Loom runs two threads in every interleaving; the last
+//! Tests of what several threads share: choosers (`choice/shared.rs`). Loom runs two threads in every interleaving; the last
 //! test runs real threads that copy bytes.
 
-use super::super::own::{self, Shared, choose};
+use super::super::own;
 use super::super::{LONG, Method, available, copy, set_fixed, with};
-use crate::choice::{Chooser, SAMPLES};
+use crate::choice::{Chooser, SAMPLES, Shared, choose};
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -23,13 +23,15 @@
 //! ended the call. A time that is missing by then is left out.
 
 use super::MOST;
-use super::learnt::{Learnt, Site, Store};
 use super::piece::BUSY_PIECE;
 use super::reductions::has_slices;
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use typepack_engine::choice::Chooser;
+use std::time::Duration;
+use typepack_engine::choice::{
+    self, Candidate, Choice as Chosen, Form, Measured, Sizes, Store, Word,
+};
 
 /// A call goes the static way if all ranks together have less data than this number of bytes, or, in an alltoall, each
 /// rank. Such a call takes less than two microseconds between busy ranks, and reading the clock would take a noticeable
@@ -45,25 +47,84 @@ pub(super) enum By {
     User,
 }
 
-/// The operations that have keys.
-const OPERATIONS: [(CollectiveName, By, &str); 9] = [
-    (CollectiveName::Bcast, By::Library, "bcast"),
-    (CollectiveName::Reduce, By::Library, "reduce"),
-    (CollectiveName::Reduce, By::User, "reduce by a user's function"),
-    (CollectiveName::Allreduce, By::Library, "allreduce"),
-    (CollectiveName::Allreduce, By::User, "allreduce by a user's function"),
-    (CollectiveName::Scan, By::Library, "scan"),
-    (CollectiveName::Exscan, By::Library, "exscan"),
-    (CollectiveName::Allgather, By::Library, "allgather"),
-    (CollectiveName::Alltoall, By::Library, "alltoall"),
+/// The operations that have keys. Their words stand in [`FORM`].
+const OPERATIONS: [(CollectiveName, By); 9] = [
+    (CollectiveName::Bcast, By::Library),
+    (CollectiveName::Reduce, By::Library),
+    (CollectiveName::Reduce, By::User),
+    (CollectiveName::Allreduce, By::Library),
+    (CollectiveName::Allreduce, By::User),
+    (CollectiveName::Scan, By::Library),
+    (CollectiveName::Exscan, By::Library),
+    (CollectiveName::Allgather, By::Library),
+    (CollectiveName::Alltoall, By::Library),
 ];
 
-/// Base-2 logarithm of the first length of the first size class and of the last one.
-const FIRST_CLASS: u32 = (LEAST / MOST as u64).ilog2();
-const LAST_CLASS: u32 = 22;
+/// The words of the numbers of ranks from 2 to [`MOST`].
+macro_rules! ranks {
+    ($($number:literal)*) => { [$((stringify!($number), concat!(" of ", $number, " ranks"))),*] };
+}
+const RANKS: [Word; MOST - 1] =
+    ranks!(2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
 
-/// Number of size classes of an operation.
-const CLASSES: usize = (LAST_CLASS - FIRST_CLASS + 1) as usize;
+/// The words of the fields of a [`Site`].
+const DISTANCE: &[Word] = &[("near", ""), ("far", ", far")];
+const CPUS: &[Word] = &[("alone", ""), ("crowded", ", CPUs shared")];
+
+/// Where the ranks of a communicator run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Site {
+    /// True if the core of this rank and the core of another rank share no cache, by the table of the launcher.
+    pub far: bool,
+    /// True if ranks share CPUs. The pieces then have other lengths.
+    pub share_cpus: bool,
+}
+
+impl Site {
+    /// The fields of a site in a form.
+    pub const FIELDS: [&'static [Word]; 2] = [DISTANCE, CPUS];
+
+    /// Returns the values of the fields.
+    pub fn values(self) -> [usize; 2] {
+        [self.far, self.share_cpus].map(usize::from)
+    }
+}
+
+/// What the choice of a way depends on beside the communicator, and the ways. The number of bytes is that of each rank,
+/// or in an alltoall of each part.
+pub(crate) static FORM: Form = Form {
+    name: "collective",
+    title: "collective",
+    fields: &[
+        &[
+            ("bcast", " bcast"),
+            ("reduce", " reduce"),
+            ("reduce-by-a-user's-function", " reduce by a user's function"),
+            ("allreduce", " allreduce"),
+            ("allreduce-by-a-user's-function", " allreduce by a user's function"),
+            ("scan", " scan"),
+            ("exscan", " exscan"),
+            ("allgather", " allgather"),
+            ("alltoall", " alltoall"),
+        ],
+        &RANKS,
+        Site::FIELDS[0],
+        Site::FIELDS[1],
+    ],
+    sizes: Sizes { first: LEAST / MOST as u64, step: 1, count: CLASSES },
+    ways: &[
+        ("messages", "messages"),
+        ("cells", "cells"),
+        ("cells-other-pieces", "cells, other pieces"),
+        ("whole", "whole"),
+        ("whole-other-pieces", "whole, other pieces"),
+        ("slices", "slices"),
+        ("slices-other-pieces", "slices, other pieces"),
+    ],
+};
+
+/// Number of size classes. The last one begins at 4 MiB.
+const CLASSES: usize = 14;
 
 /// Number of keys.
 pub(super) const KEYS: usize = OPERATIONS.len() * CLASSES;
@@ -111,23 +172,6 @@ pub(super) trait DecisionMemory {
     fn time(&self, rank: usize, place: usize, word: usize) -> &AtomicU64;
 }
 
-/// Number of cost units in a nanosecond per byte. Costs are per byte, so that calls of one class can be compared.
-const UNIT: f64 = (1 << 20) as f64;
-
-/// What rank 0 of a communicator has measured for the calls of one kind and size class.
-#[derive(Clone, Debug)]
-pub(crate) struct MeasuredCalls {
-    pub kind: String,
-    /// The first length of the size class, in bytes of each rank, or in an alltoall of each part.
-    pub bytes: u64,
-    /// The ways, with the medians of their times in nanoseconds per byte.
-    pub ways: Vec<(&'static str, Option<f64>)>,
-    /// The index of the present way.
-    pub best: usize,
-    /// True if the present way has been compared with all others.
-    pub settled: bool,
-}
-
 /// A way of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Way {
@@ -139,18 +183,17 @@ pub(crate) struct Way {
     pub other_pieces: bool,
 }
 
-impl Way {
-    pub(super) fn name(self, reduces: bool) -> &'static str {
-        match (self.messages, self.other_pieces, reduces, self.slices) {
-            (true, ..) => "messages",
-            (_, false, false, _) => "cells",
-            (_, true, false, _) => "cells, other pieces",
-            (_, false, true, false) => "whole",
-            (_, true, true, false) => "whole, other pieces",
-            (_, false, true, true) => "slices",
-            (_, true, true, true) => "slices, other pieces",
-        }
+impl Candidate for Way {
+    fn number(self, key: choice::Key) -> u8 {
+        let operation = key.number() / (FORM.keys() / OPERATIONS.len());
+        let slices = if reduces(operation) { 3 + 2 * u8::from(self.slices) } else { 1 };
+        if self.messages { 0 } else { slices + u8::from(self.other_pieces) }
     }
+}
+
+/// Returns whether an operation is a reduction whose elements can be combined in slices.
+fn reduces(operation: usize) -> bool {
+    matches!(OPERATIONS[operation].0, CollectiveName::Reduce | CollectiveName::Allreduce)
 }
 
 /// An operation and a size class.
@@ -168,27 +211,16 @@ impl Key {
         if bytes.saturating_mul(size as u64) < LEAST {
             return None;
         }
-        let operation = OPERATIONS.iter().position(|&(of, with, _)| (of, with) == (name, by))?;
-        let class = bytes.max(1).ilog2().clamp(FIRST_CLASS, LAST_CLASS) - FIRST_CLASS;
+        let operation = OPERATIONS.iter().position(|&other| other == (name, by))?;
+        let class = FORM.sizes.class(bytes);
         Some(Self { operation: operation as u8, class: class as u8 })
     }
 
-    /// Returns all keys.
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        let (operations, classes) = (0..OPERATIONS.len() as u8, 0..CLASSES as u8);
-        operations
-            .flat_map(move |operation| classes.clone().map(move |class| Self { operation, class }))
-    }
-
-    /// Returns the ways that compete for the key among `size` ranks, the static one first.
-    pub(super) fn ways(self, size: usize) -> Vec<Way> {
-        let (list, len) = ways(self, size);
-        list[..usize::from(len)].to_vec()
-    }
-
-    /// Returns the name of the operation.
-    pub(super) fn name(self) -> &'static str {
-        OPERATIONS[usize::from(self.operation)].2
+    /// Returns the key among `size` ranks at `site`.
+    fn at(self, size: usize, site: Site) -> choice::Key {
+        let [far, share_cpus] = site.values();
+        let ranks = size.clamp(2, MOST) - 2;
+        FORM.key([usize::from(self.operation), ranks, far, share_cpus], self.bytes())
     }
 
     fn index(self) -> usize {
@@ -197,12 +229,11 @@ impl Key {
 
     /// Returns the first length of the size class, in bytes.
     pub(super) fn bytes(self) -> u64 {
-        1 << (FIRST_CLASS + u32::from(self.class))
+        FORM.sizes.least(usize::from(self.class))
     }
 
     pub(super) fn reduces(self) -> bool {
-        let (name, ..) = OPERATIONS[usize::from(self.operation)];
-        matches!(name, CollectiveName::Reduce | CollectiveName::Allreduce)
+        reduces(usize::from(self.operation))
     }
 
     fn calls_a_user(self) -> bool {
@@ -345,17 +376,19 @@ impl Choices {
         word(0).store(call, Ordering::Release);
     }
 
-    /// Returns what has been measured for each key. Only rank 0 has anything.
-    pub(super) fn measured(&self) -> Vec<MeasuredCalls> {
+    fn chosen(&self) -> impl Iterator<Item = &Chosen<Way>> {
         let keys = self.leader.iter().flat_map(|leader| leader.keys.iter().flatten());
-        keys.map(|state| state.measured(self.size)).collect()
+        keys.map(|state| &state.choice)
+    }
+
+    /// Returns what has been measured for each key. Only rank 0 has anything.
+    pub(super) fn measured(&self) -> Vec<Measured> {
+        self.chosen().map(Chosen::measured).collect()
     }
 
     /// Returns one line for each key whose ways rank 0 has compared. Other ranks have no lines.
     pub(super) fn report(&self) -> Vec<String> {
-        let keys = self.leader.iter().flat_map(|leader| leader.keys.iter().flatten());
-        let settled = keys.filter(|state| state.chooser.is_settled());
-        settled.map(|state| state.line()).collect()
+        self.chosen().filter(|choice| choice.is_compared()).map(Chosen::line).collect()
     }
 }
 
@@ -378,12 +411,9 @@ struct Sample {
 /// The state of a key at rank 0.
 struct KeyState {
     key: Key,
-    chooser: Chooser,
-    list: [Way; 4],
+    choice: Chosen<Way>,
     /// The way of the last entry that is not a look.
     present: u8,
-    /// The way that the store has from this key, if any.
-    noted: Option<u8>,
     /// The number of the call from which on all entries hold.
     holds_from: u64,
     /// The place of the next entry.
@@ -402,43 +432,6 @@ impl KeyState {
         word.store(from << ENTRY_BITS | entry, Ordering::Relaxed);
         self.next = (self.next + 1) % ENTRIES;
         self.holds_from = from;
-    }
-
-    /// Notes the best way in the store if all ways have been compared.
-    fn note(&mut self, site: Site, size: usize, store: &Store) {
-        let best = self.chooser.best();
-        if self.chooser.is_settled() && self.noted != Some(best) {
-            self.noted = Some(best);
-            let way = self.list[usize::from(best)];
-            store.note(Learnt::Way { site, key: self.key, size, way });
-        }
-    }
-
-    fn measured(&self, size: usize) -> MeasuredCalls {
-        let name = self.key.name();
-        let way = |way: u8| {
-            let time = self.chooser.median(way).map(|cost| cost as f64 / UNIT);
-            (self.list[usize::from(way)].name(self.key.reduces()), time)
-        };
-        MeasuredCalls {
-            kind: format!("collective {name} of {size} ranks"),
-            bytes: self.key.bytes(),
-            ways: (0..self.chooser.ways() as u8).map(way).collect(),
-            best: usize::from(self.chooser.best()),
-            settled: self.chooser.is_settled(),
-        }
-    }
-
-    fn line(&self) -> String {
-        let name = self.key.name();
-        let best = self.list[usize::from(self.chooser.best())].name(self.key.reduces());
-        let gain = match (self.chooser.median(0), self.chooser.median(self.chooser.best())) {
-            (Some(first), Some(best)) if first > best && best > 0 => {
-                format!(" ({:.2} times as fast as the static way)", first as f64 / best as f64)
-            }
-            _ => String::new(),
-        };
-        format!("from {} KiB, collective {name}: {best}{gain}", self.key.bytes() as f64 / 1024.0)
     }
 }
 
@@ -460,14 +453,12 @@ impl Leader {
         }
         let Self { size, site, store, .. } = *self;
         self.keys[key.index()].get_or_insert_with(|| {
-            let known = store.way(site, key, size);
-            let first = list[..usize::from(len)].iter().position(|way| Some(*way) == known);
+            let ways = list[..usize::from(len)].to_vec();
+            let choice = Chosen::new(key.at(size, site), ways, || None, Some(store));
             Box::new(KeyState {
                 key,
-                chooser: Chooser::new(usize::from(len), first.unwrap_or(0) as u8),
-                list,
+                choice,
                 present: 0,
-                noted: None,
                 holds_from: 0,
                 next: 0,
                 last: call.saturating_sub(1),
@@ -490,14 +481,14 @@ impl Leader {
         state.distances[0] = (call - state.last.min(call)).clamp(1, FARTHEST);
         state.last = call;
         let distance = state.distances.iter().fold(FARTHEST, |least, next| least.min(*next));
-        let pick = state.chooser.pick_uncharged();
+        let pick = state.choice.pick_uncharged();
         if call < state.holds_from {
             return;
         }
-        let best = state.chooser.best();
+        let best = state.choice.best();
         let from = call + lead;
         if pick.way != best {
-            let calls = match (state.chooser.median(pick.way), state.chooser.median(best)) {
+            let calls = match (state.choice.median(pick.way), state.choice.median(best)) {
                 (None, _) => SHORT_LOOK,
                 (Some(other), Some(present)) if other / 2 > present => 1,
                 _ => LONG_LOOK,
@@ -513,7 +504,7 @@ impl Leader {
     /// Takes note of a call that is not timed.
     fn pass(&mut self, key: Key) {
         if let Some(Some(state)) = self.keys.get_mut(key.index()) {
-            state.chooser.charge_untimed();
+            state.choice.charge_untimed();
         }
     }
 
@@ -533,16 +524,15 @@ impl Leader {
         call: u64,
         mut have_ended: impl FnMut(u64) -> bool,
     ) {
-        let Self { size, site, store, .. } = *self;
+        let size = self.size;
         // A rank may be some time behind. If rank 0 asked at once, each question would fetch a line of each rank.
         while let Some(sample) = self.samples.front().filter(|sample| sample.call + 1 < call)
             && have_ended(sample.call)
         {
-            let cost = seconds(memory, size, sample.call)
-                .map(|time| (time * 1e9 * UNIT / sample.bytes.max(1) as f64) as u64);
-            if let (Some(cost), Some(Some(state))) = (cost, self.keys.get_mut(sample.key.index())) {
-                state.chooser.report(sample.way, cost);
-                state.note(site, size, store);
+            let time = seconds(memory, size, sample.call);
+            if let (Some(time), Some(Some(state))) = (time, self.keys.get_mut(sample.key.index())) {
+                let time = Duration::from_secs_f64(time);
+                state.choice.took(sample.way, time, sample.bytes);
             }
             self.samples.pop_front();
         }

@@ -15,18 +15,28 @@
 //! combines them, nobody measures, because its time may be anything.
 
 use super::block::Block;
-use super::learnt::{Learnt, Site, Store};
+use super::choices::Site;
 use crate::settings::Settings;
 use crate::shm::cells::Seat;
+use std::time::Duration;
 use std::time::Instant;
-use typepack_engine::choice::{Chooser, Pick};
-use typepack_engine::contiguous::{self, Method};
+use typepack_engine::choice::{Choice, Form, Pick, Sizes, Store};
+use typepack_engine::contiguous::{self, METHODS, Method};
 
 /// Length in bytes of the shortest piece whose method is chosen. Two readings of the clock take about 50 ns.
 pub(super) const MEASURED: u64 = 4 << 10;
 
-/// Number of size classes. Class `n` has pieces of 2^(n + 12) to 2^(n + 13) bytes; the last class also has longer ones.
-pub(super) const CLASSES: usize = 7;
+/// Number of size classes.
+const CLASSES: usize = 7;
+
+/// What the choice of a method depends on, and the methods.
+pub(crate) static FORM: Form = Form {
+    name: "pieces",
+    title: "pieces of collective calls",
+    fields: &Site::FIELDS,
+    sizes: Sizes { first: MEASURED, step: 1, count: CLASSES },
+    ways: &METHODS,
+};
 
 /// What a writer publishes about a long piece, beside its place: which rank measures its copy, if any, and whether the
 /// readers copy two pages by turns. Bits 0..32 have 0, or 1 plus the rank; bit 32 is set for copies of two pages.
@@ -82,15 +92,11 @@ struct Trial {
 /// The choices of one rank.
 pub(super) struct Copies {
     methods: Vec<Method>,
-    choosers: Vec<Chooser>,
+    choices: Vec<Choice<Method>>,
     trial: Option<Trial>,
     measures: bool,
     /// The method that `TYPEPACK_COPY` forces.
     forced: Option<Method>,
-    site: Site,
-    store: &'static Store,
-    /// The way of each size class that the store has from this rank and communicator, if any.
-    noted: [Option<u8>; CLASSES],
 }
 
 impl Copies {
@@ -102,17 +108,13 @@ impl Copies {
             Some(method) => vec![method],
             None => contiguous::available().collect(),
         };
-        let chooser = |class| {
-            let known = store.method(site, class);
-            let first = methods.iter().position(|method| Some(*method) == known);
-            Chooser::new(methods.len(), first.unwrap_or(0) as u8)
+        let choice = |class| {
+            let key = FORM.key(site.values(), FORM.sizes.least(class));
+            Choice::new(key, methods.clone(), || None, Some(store))
         };
         Self {
-            choosers: (0..CLASSES).map(chooser).collect(),
+            choices: (0..CLASSES).map(choice).collect(),
             methods,
-            site,
-            store,
-            noted: [None; CLASSES],
             trial: None,
             forced: copy,
             measures: settings.is_ok_and(|settings| settings.tune),
@@ -121,13 +123,7 @@ impl Copies {
 
     /// Returns one line for each size class whose method has been compared with all others.
     pub(super) fn report(&self) -> Vec<String> {
-        let classes = self.choosers.iter().enumerate();
-        let settled = classes.filter(|(_, chooser)| chooser.ways() > 1 && chooser.is_settled());
-        let line = |(class, chooser): (usize, &Chooser)| {
-            let method = self.methods[usize::from(chooser.best())];
-            Learnt::Pieces { site: self.site, class, method }.to_string()
-        };
-        settled.map(line).collect()
+        self.choices.iter().filter(|choice| choice.is_compared()).map(Choice::line).collect()
     }
 
     /// Returns the method with which this rank reads a piece whose writer has published `request`.
@@ -141,7 +137,7 @@ impl Copies {
     pub(super) fn write_unmeasured(&self, bytes: u64, copy: impl FnOnce(Method)) -> Request {
         let method = match &*self.methods {
             [only] => *only,
-            methods => methods[usize::from(self.choosers[class(bytes)].best())],
+            _ => self.choices[FORM.sizes.class(bytes)].way(),
         };
         copy(method);
         Request::of(None, method)
@@ -162,14 +158,15 @@ impl Copies {
             return Request::of(None, self.methods[0]);
         }
         self.settle(seat, block);
-        let chooser = &mut self.choosers[class(bytes)];
+        let class = FORM.sizes.class(bytes);
+        let choice = &mut self.choices[class];
         // There is one trial at a time. Meanwhile all pieces go the best way so far.
         let pick = match self.trial {
-            Some(_) => Pick { way: chooser.best(), timed: false },
-            None => chooser.pick(),
+            Some(_) => Pick { way: choice.best(), timed: false },
+            None => choice.pick(),
         };
         let Pick { way, timed } = pick;
-        let method = self.methods[usize::from(way)];
+        let method = choice.at(way);
         if !timed {
             copy(method);
             return Request::of(None, method);
@@ -177,18 +174,8 @@ impl Copies {
         let start = Instant::now();
         copy(method);
         let time = nanoseconds(start);
-        self.trial = Some(Trial { number, reader, class: class(bytes), way, bytes, time });
+        self.trial = Some(Trial { number, reader, class, way, bytes, time });
         Request::of(Some(reader), method)
-    }
-
-    /// Notes the best method of a size class in the store if all methods have been compared.
-    fn note(&mut self, class: usize) {
-        let best = self.choosers[class].best();
-        if self.choosers[class].is_settled() && self.noted[class] != Some(best) {
-            self.noted[class] = Some(best);
-            let method = self.methods[usize::from(best)];
-            self.store.note(Learnt::Pieces { site: self.site, class, method });
-        }
     }
 
     /// Reports the cost of the trial, if the reader has measured its copy. Forgets the trial if the reader has not
@@ -198,10 +185,9 @@ impl Copies {
         let over = seat.has_ended(block, reader, number);
         match block.measured(seat.rank(), reader, number) {
             Some(theirs) => {
-                let cost = (time.saturating_add(theirs) << 20) / bytes.max(1);
-                self.choosers[class].report(way, cost);
+                let time = Duration::from_nanos(time.saturating_add(theirs));
+                self.choices[class].took(way, time, bytes);
                 self.trial = None;
-                self.note(class);
             }
             None if over => self.trial = None,
             None => {}
@@ -214,27 +200,9 @@ pub(super) fn nanoseconds(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Returns the least number of bytes of a size class.
-pub(super) fn least(class: usize) -> u64 {
-    MEASURED << class
-}
-
-/// Returns the size class of a piece of `bytes` bytes.
-fn class(bytes: u64) -> usize {
-    let bits = bytes.max(MEASURED).ilog2() - MEASURED.ilog2();
-    (bits as usize).min(CLASSES - 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn classes_are_powers_of_two() {
-        assert_eq!(class(0), 0);
-        assert_eq!((class(MEASURED), class(2 * MEASURED - 1), class(2 * MEASURED)), (0, 0, 1));
-        assert_eq!((class(256 << 10), class(u64::MAX)), (CLASSES - 1, CLASSES - 1));
-    }
 
     #[test]
     fn a_request_names_one_rank() {

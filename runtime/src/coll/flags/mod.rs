@@ -5,7 +5,7 @@
 //! piece of a ring. In a step, a rank publishes a piece of its data in its cell of this step, and the ranks that need
 //! the piece read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs` the memory, `turn.rs` the
 //! steps, `piece.rs` the pieces, `competition.rs` and `choices.rs` the way of longer calls, `copies.rs` the method of
-//! copies, `learnt.rs` what both keep for later communicators and jobs, `moves.rs` and `exchanges.rs` the calls that
+//! copies, `moves.rs` and `exchanges.rs` the calls that
 //! move data, `reductions.rs`, `blocks.rs`, `fold.rs` and `link.rs` the reductions. A nonblocking or persistent call is
 //! a schedule of messages. All ranks decide alike: the standard does not let a blocking call match a nonblocking one,
 //! and only the kind of the call, the length of the data and, in a reduction, the size of an element and whether a
@@ -21,13 +21,12 @@
 
 mod block;
 mod blocks;
-mod choices;
+pub(crate) mod choices;
 mod competition;
-mod copies;
+pub(crate) mod copies;
 mod exchanges;
 mod fold;
 mod heads;
-pub(crate) mod learnt;
 mod link;
 mod moves;
 mod piece;
@@ -42,14 +41,13 @@ use crate::settings::{CollectiveMethod, CollectiveName, Settings};
 use crate::shm::cells::{CALLS, CELLS, Seat, step};
 use crate::{Error, ErrorKind, Result};
 use block::Block;
-use choices::Choices;
-pub(crate) use choices::MeasuredCalls;
+use choices::{Choices, Site};
 use copies::Copies;
-use learnt::Site;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use turn::Turn;
+use typepack_engine::choice;
 
 /// Number of the blocking call in which the ranks make their cells. A communicator with fewer blocking calls has no
 /// cells.
@@ -199,7 +197,7 @@ impl Cells {
         let slots = (0..comm.size()).map(|rank| Ok(comm.peer(rank)?.process.index()));
         let slots: Vec<usize> = slots.collect::<Result<_>>()?;
         let far = slots.iter().any(|slot| comm.endpoint().is_far(*slot));
-        let (site, store) = (Site { far, share_cpus }, learnt::store());
+        let (site, store) = (Site { far, share_cpus }, choice::store());
         Ok(Some(Self {
             seat: Seat::new(comm.rank(), comm.size(), cells),
             block,
@@ -370,7 +368,7 @@ pub(crate) fn report(comm: &Communicator) -> Vec<String> {
 }
 
 /// Returns what rank 0, if this rank is rank 0, has measured for the blocking calls on a communicator.
-pub(crate) fn measured(comm: &Communicator) -> Vec<MeasuredCalls> {
+pub(crate) fn measured(comm: &Communicator) -> Vec<choice::Measured> {
     with_cells(comm, |cells| cells.choices.measured()).unwrap_or_default()
 }
 

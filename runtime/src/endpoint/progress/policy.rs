@@ -5,9 +5,7 @@
 //! `typepack info` show what was learnt.
 
 use super::*;
-use crate::transport::learnt::Learnt;
-use crate::transport::part_choice::MeasuredParts;
-use crate::transport::tuning::Measured;
+use typepack_engine::choice::{Measured, store};
 use typepack_engine::contiguous::Method;
 
 impl Endpoint {
@@ -19,24 +17,8 @@ impl Endpoint {
     pub fn tune(&self, measures: bool, copy: Option<Method>) -> Result<()> {
         let mut state = self.lock()?;
         state.rests.set(measures);
-        state.core.engine.tune(measures, copy);
+        state.core.engine.tune(measures, copy, Some(store()));
         Ok(())
-    }
-
-    /// Uses the ways of long messages that earlier jobs have learnt.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn know(&self, learnt: &[Learnt]) -> Result<()> {
-        self.change(|engine| engine.know(learnt))
-    }
-
-    /// Returns the ways of long messages that this job and earlier jobs have learnt.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn learnt(&self) -> Result<Vec<Learnt>> {
-        Ok(self.lock()?.core.engine.learnt())
     }
 
     /// Returns the ways of long messages that this rank has chosen by measurement, one line each, and a line about its
@@ -57,22 +39,6 @@ impl Endpoint {
     /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn measured(&self) -> Result<Vec<Measured>> {
         Ok(self.lock()?.core.engine.measured())
-    }
-
-    /// Returns what this rank has measured about messages that can go out in parts.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn measured_parts(&self) -> Result<Vec<MeasuredParts>> {
-        Ok(self.lock()?.core.engine.measured_parts())
-    }
-
-    /// Returns the ways of long messages that this rank has from earlier jobs, one line each.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn loaded(&self) -> Result<Vec<String>> {
-        Ok(self.lock()?.core.engine.loaded())
     }
 
     /// Makes the engine compare the types of messages and receives from now on.

@@ -1,6 +1,7 @@
 //! Tests of the ways and of the choices of long messages.
 
 use super::*;
+use typepack_engine::choice::Learnt;
 
 const SITUATION: Situation = Situation {
     place: Some(Space::Heap),
@@ -16,25 +17,34 @@ fn terms(forced: Forced) -> Terms {
 }
 
 #[test]
-fn every_situation_has_a_place_of_its_own() {
+fn every_situation_has_a_key_and_ways() {
     let mut seen = std::collections::BTreeSet::new();
     for place in [None, Some(Space::Heap), Some(Space::Private)] {
         for shape in [Shape::Contiguous, Shape::Dense, Shape::Sparse] {
             for bits in 0..16 {
                 let [contiguous, shared, far, busy] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
                 let situation = Situation { place, shape, contiguous, shared, far, busy };
-                assert!(situation.index() < SITUATIONS);
-                assert!(seen.insert(situation.index()));
-                assert_eq!(Situation::at(situation.index()), Some(situation));
+                let key = key(situation, 1 << 16);
+                assert!(key.number() < FORM.keys());
+                seen.insert(key.kind());
                 for forced in [Forced::Nothing, Forced::Packed, Forced::Heap, Forced::Cma] {
                     for bytes in [1, STREAMING] {
                         let ways = situation.ways(bytes, terms(forced), None);
                         assert!(!ways.is_empty() && ways.len() <= WAYS);
+                        for way in ways {
+                            let (_, name) = FORM.ways[usize::from(way.number(key))];
+                            assert!(name.contains(way.method().name()), "{way:?}: {name}");
+                        }
                     }
                 }
             }
         }
     }
+    // Of the heap, the other two places, and the load: only the heap can be shared, and the load is no part of a key.
+    assert_eq!(seen.len(), 3 * 2 * 2 * (2 + 1 + 1));
+    let dense = Situation { shape: Shape::Dense, ..SITUATION };
+    let said = "from 64 KiB, dense in heap to contiguous in a heap, near";
+    assert_eq!(key(dense, 1 << 16).to_string(), said);
 }
 
 #[test]
@@ -67,12 +77,13 @@ fn a_better_way_is_passed_on_early() {
     };
     let first = begin(&mut tuning, 1 << 20);
     let better = ways.iter().position(|way| *way != first).expect("another way");
-    let entry = tuning.entries[key(situation, 1 << 20)].as_mut().expect("an entry");
+    let entry = tuning.entries[key(situation, 1 << 20).number()].as_mut().expect("an entry");
+    let start = entry.choice.best();
     for _ in 0..2 * typepack_engine::choice::SAMPLES {
-        entry.chooser.report(entry.first, 1000);
-        entry.chooser.report(better as u8, 100);
+        entry.choice.report(start, 1000);
+        entry.choice.report(better as u8, 100);
     }
-    assert!(!entry.chooser.is_settled() && entry.is_measured());
+    assert!(!entry.choice.is_settled() && entry.choice.is_measured());
     assert_eq!(begin(&mut tuning, 1 << 22), ways[better]);
 }
 
@@ -85,7 +96,8 @@ fn one_key_is_on_trial_at_a_time() {
     let alone = Situation { shared: false, ..SITUATION };
     for _ in 0..2000 {
         let best = |tuning: &Tuning, bytes| {
-            tuning.entries.get(key(alone, bytes)).and_then(Option::as_ref).map(|entry| entry.best())
+            let entry = tuning.entries.get(key(alone, bytes).number()).and_then(Option::as_ref);
+            entry.map(|entry| entry.choice.way())
         };
         let before = [1 << 20, 1 << 16].map(|bytes| best(&tuning, bytes));
         let one = tuning.begin(alone, 1 << 20, free, || true);
@@ -98,6 +110,10 @@ fn one_key_is_on_trial_at_a_time() {
         }
         assert!(tuning.trial.is_none() && tuning.under_way == 0);
     }
+}
+
+fn compared(tuning: &Tuning) -> usize {
+    tuning.choices().filter(|choice| choice.is_compared()).count()
 }
 
 /// Checks that each key compares its ways even if messages of several keys always overlap, in the
@@ -115,7 +131,7 @@ fn every_key_has_its_turn() {
         for at in 0..keys.len() {
             tuning.complete(1 << (14 + at));
         }
-        if tuning.settled().count() == keys.len() {
+        if compared(&tuning) == keys.len() {
             return;
         }
         assert!(round < 99_999 || contiguous::available().count() == 1);
@@ -132,7 +148,7 @@ fn keys_that_alternate_have_their_turns() {
             tuning.begin(situation, bytes, terms(Forced::Nothing), || true);
             tuning.complete(bytes);
         }
-        if tuning.settled().count() == 2 {
+        if compared(&tuning) == 2 {
             return;
         }
         assert!(round < 99_999 || contiguous::available().count() == 1);
@@ -142,9 +158,9 @@ fn keys_that_alternate_have_their_turns() {
 #[test]
 fn without_measuring_the_static_rule_decides() {
     let mut tuning = Tuning::default();
-    tuning.set(false, None);
+    tuning.set(false, None, None);
     for fused in [true, false] {
-        tuning.set(false, None);
+        tuning.set(false, None, None);
         for _ in 0..100 {
             let alone = Situation { shared: false, ..SITUATION };
             let way = tuning.begin(alone, 1 << 16, terms(Forced::Nothing), || fused);
@@ -172,14 +188,14 @@ fn a_look_ends_though_messages_never_pause() {
         let way = begin(&mut tuning);
         tuning.complete(bytes);
         if let Some(Trial { way: number, .. }) = tuning.trial {
-            let entry = tuning.entries[key(situation, bytes)].as_ref().expect("an entry");
-            let is_look = number != entry.chooser.best();
+            let entry = tuning.entries[key(situation, bytes).number()].as_ref().expect("an entry");
+            let is_look = number != entry.choice.best();
             same = if last == Some(way) && is_look { same + 1 } else { 0 };
-            assert!(same <= 10 * MOST_MESSAGES, "{way}");
+            assert!(same <= 10 * MOST_MESSAGES, "{way:?}");
         }
         last = Some(way);
         // The test measures real time. If the machine becomes slower, the comparison begins anew.
-        was_settled |= tuning.settled().count() == 1;
+        was_settled |= compared(&tuning) == 1;
     }
     assert_eq!(tuning.under_way, 3);
     if contiguous::available().count() == 1 {
@@ -187,8 +203,8 @@ fn a_look_ends_though_messages_never_pause() {
     }
     assert!(was_settled);
     // The chooser is still asked, so that it notices if another way becomes the best.
-    let turns =
-        |tuning: &Tuning| tuning.entries[key(situation, bytes)].as_ref().expect("an entry").turns;
+    let at = key(situation, bytes).number();
+    let turns = |tuning: &Tuning| tuning.entries[at].as_ref().expect("an entry").turns;
     let before = turns(&tuning);
     for _ in 0..100 * MOST_MESSAGES {
         begin(&mut tuning);
@@ -201,7 +217,7 @@ fn a_look_ends_though_messages_never_pause() {
 fn after_a_setting_the_next_message_begins_a_period() {
     let mut tuning = Tuning::default();
     tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
-    tuning.set(true, None);
+    tuning.set(true, None, None);
     assert!(tuning.trial.is_none());
     tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
     assert!(tuning.trial.is_some() && tuning.under_way == 1);
@@ -213,21 +229,23 @@ fn after_a_setting_the_next_message_begins_a_period() {
 
 #[test]
 fn what_was_learnt_comes_first_and_is_kept() {
+    let store: &'static Store = Box::leak(Box::default());
     let mut tuning = Tuning::default();
+    tuning.set(true, None, Some(store));
     let streaming = Way::InPlace(Method::Streaming);
-    let parts = Learnt::Parts { bytes: 1 << 15, far: false, beginning: Some(Method::Vector) };
-    let learnt = vec![Learnt::Way { bytes: 1 << 20, situation: SITUATION, way: streaming }, parts];
-    tuning.know(&learnt);
-    assert_eq!(tuning.learnt(), learnt);
+    let learnt = |bytes, way: Way| {
+        let key = key(SITUATION, bytes);
+        Learnt { key, way: way.number(key) }
+    };
+    // The situation does not have the second way.
+    let known = [learnt(1 << 20, streaming), learnt(1 << 16, Way::Packed(Method::Vector))];
+    store.know(&known);
     let streams = contiguous::available().any(|method| method == Method::Streaming);
     let way = tuning.begin(SITUATION, 3 << 19, terms(Forced::Nothing), || true);
     assert_eq!(way == streaming, streams);
-    assert_eq!(tuning.loaded(), learnt.iter().map(Learnt::to_string).collect::<Vec<_>>());
-    // A way that this situation does not have is not used.
-    let packed = Way::Packed(Method::Vector);
-    tuning.know(&[Learnt::Way { bytes: 1 << 16, situation: SITUATION, way: packed }]);
     let way = tuning.begin(SITUATION, 1 << 16, terms(Forced::Nothing), || true);
     assert_eq!(way, Way::InPlace(Method::Vector));
+    assert_eq!(store.learnt(), [known[1], known[0]]);
 }
 
 /// Checks that a completion without a beginning, which a protocol error could cause, changes nothing.

@@ -3,6 +3,7 @@
 
 use super::*;
 use std::collections::HashMap;
+use typepack_engine::choice::Learnt;
 
 struct Memory {
     entries: Vec<AtomicU64>,
@@ -27,6 +28,11 @@ impl DecisionMemory for Memory {
 }
 
 const SITE: Site = Site { far: false, share_cpus: false };
+
+fn learnt(key: Key, size: usize, way: Way) -> Learnt {
+    let key = key.at(size, SITE);
+    Learnt { key, way: way.number(key) }
+}
 
 /// Returns a store of its own for a job: tests run at the same time.
 fn empty_store() -> &'static Store {
@@ -159,7 +165,7 @@ fn all_ranks_go_the_same_way_and_find_the_fastest() {
             let best = 6000.0 * 1e-4 * (1.0 + 6.0 / 400.0);
             let regret = (job.spent - before) / best;
             assert!(regret < 1.05, "{size} ranks, lead {lead}: {regret}");
-            assert!(job.ranks[0].report()[0].starts_with("from 256 KiB, collective allreduce: "));
+            assert!(job.ranks[0].report()[0].starts_with("from 256 KiB, collective allreduce of "));
             assert!(job.ranks[1].report().is_empty());
         }
     }
@@ -198,7 +204,7 @@ fn rare_calls_are_compared_too() {
     let leader = job.ranks[0].leader.as_ref().unwrap();
     let states: Vec<_> = leader.keys.iter().flatten().collect();
     assert_eq!(states.len(), 2);
-    assert!(states.iter().all(|state| state.present == 1 && state.chooser.is_settled()));
+    assert!(states.iter().all(|state| state.present == 1 && state.choice.is_settled()));
 }
 
 /// The calls come in bursts with long pauses, and one way is very slow. The looks at it must stay short.
@@ -250,9 +256,9 @@ fn the_next_job_begins_with_the_best_way() {
         let competition = |call| Some(allreduce(call, BYTES));
         Job::with_store(size, lead, 6, store).run_until(6000, competition, &cost);
         let key = allreduce(1, BYTES).key;
-        let way = Learnt::Way { site: SITE, key, size, way: *fastest };
+        let way = learnt(key, size, *fastest);
         assert_eq!(store.learnt(), [way]);
-        assert!(store.loaded().is_empty());
+        assert!(store.earlier().is_empty());
 
         let next = empty_store();
         next.know(&[way]);
@@ -267,7 +273,7 @@ fn the_next_job_begins_with_the_best_way() {
             }
         }
         assert_eq!(next.learnt(), [way]);
-        assert_eq!(next.loaded(), [way.to_string()]);
+        assert_eq!(next.earlier(), [way]);
     }
 }
 
@@ -280,11 +286,11 @@ fn a_wrong_way_of_an_earlier_job_is_corrected() {
     for fastest in &list[..usize::from(len)] {
         for wrong in list[..usize::from(len)].iter().filter(|way| *way != fastest) {
             let store = empty_store();
-            store.know(&[Learnt::Way { site: SITE, key, size, way: *wrong }]);
+            store.know(&[learnt(key, size, *wrong)]);
             let mut job = Job::with_store(size, lead, 8, store);
             let competition = |call| Some(allreduce(call, BYTES));
             job.run_until(600, competition, cost_if(*fastest));
-            let best = Learnt::Way { site: SITE, key, size, way: *fastest };
+            let best = learnt(key, size, *fastest);
             assert_eq!(store.learnt(), [best], "{wrong:?}");
         }
     }
@@ -325,15 +331,28 @@ fn keys_have_classes_and_ways() {
     assert!(key(LEAST / 2 - 1, 2).is_none() && key(LEAST / 2, 2).is_some());
     assert!(key(LEAST / 32, 32).is_some() && key(0, 32).is_none());
     assert!(Key::new((CollectiveName::Barrier, By::Library), u64::MAX, 2).is_none());
-    assert_eq!(key(u64::MAX, 2).unwrap().bytes(), 1 << LAST_CLASS);
+    assert_eq!(key(u64::MAX, 2).unwrap().bytes(), 4 << 20);
     assert_eq!(key(LEAST / MOST as u64, MOST).unwrap().bytes(), LEAST / MOST as u64);
     let mut indices: Vec<usize> = Vec::new();
-    for (name, by, _) in OPERATIONS {
-        for class in FIRST_CLASS..=LAST_CLASS {
-            let key = Key::new((name, by), 1 << class, MOST).unwrap();
+    for ((name, by), (_, said)) in OPERATIONS.into_iter().zip(FORM.fields[0]) {
+        for class in 0..CLASSES {
+            let key = Key::new((name, by), FORM.sizes.least(class), MOST).unwrap();
             indices.push(key.index());
             let (list, len) = ways(key, MOST);
             let list = &list[..usize::from(len)];
+            let site = Site { far: true, share_cpus: true };
+            let kind = format!("collective{said} of 32 ranks, far, CPUs shared");
+            assert_eq!(
+                (key.at(MOST, site).kind(), key.at(MOST, site).bytes()),
+                (kind, key.bytes())
+            );
+            let name = |way: &Way| FORM.ways[usize::from(way.number(key.at(MOST, site)))].0;
+            let words: Vec<_> = list.iter().map(name).collect();
+            assert!(
+                words
+                    .iter()
+                    .all(|word| *word == "messages" || word.starts_with("cells") != key.reduces())
+            );
             assert!((list.len() >= 2 || by == By::User) && u64::from(len) <= LOOK);
             assert!(list.iter().enumerate().all(|(at, way)| !list[..at].contains(way)));
         }
