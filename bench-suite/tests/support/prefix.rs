@@ -26,7 +26,7 @@ fn folder(name: &str) -> PathBuf {
 /// there is no C compiler.
 pub fn prefix(name: &str) -> Option<PathBuf> {
     let built = Path::new(env!("CARGO_BIN_EXE_typepack-bench")).parent().expect("a directory");
-    let missing = ["mpiexec", "mpicc", "mpicxx", "typepack", "libmpi_abi.so"]
+    let missing = ["mpiexec", "mpicc", "mpicxx", "mpifort", "typepack", "libmpi_abi.so", "libmpifort_abi.so"]
         .into_iter()
         .find(|file| !built.join(file).exists());
     if let Some(file) = missing {
