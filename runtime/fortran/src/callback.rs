@@ -51,7 +51,7 @@ macro_rules! attributes {
                 flag: *mut c_int,
             ) -> c_int {
                 let mut handle = object.to_integer();
-                let (mut from, mut to) = (value.addr() as $width, 0 as $width);
+                let (mut from, mut to) = (crate::attribute::integer(value) as $width, 0 as $width);
                 let mut code = 0;
                 // SAFETY: the state has a function of this type (`# Safety`); the other addresses are of local variables
                 // and of what C passes.
@@ -79,7 +79,7 @@ macro_rules! attributes {
                 state: *mut State,
             ) -> c_int {
                 let mut handle = object.to_integer();
-                let mut old = value.addr() as $width;
+                let mut old = crate::attribute::integer(value) as $width;
                 let mut code = 0;
                 // SAFETY: the state has a function of this type (`# Safety`); the addresses are of local variables.
                 unsafe {
