@@ -6,10 +6,12 @@
 //! by one datatype, a blocking call gets a contiguous copy.
 
 use crate::descriptor::Descriptor;
-use crate::{abi, raw, sentinel, shape};
+use crate::shape::{self, Made};
+use crate::{raw, sentinel};
 use std::ffi::{c_int, c_void};
+use std::rc::Rc;
 
-/// A buffer with its count and datatype. A datatype that was made for this call goes with it.
+/// A buffer with its count and datatype.
 pub struct Part {
     /// The address.
     pub address: *mut c_void,
@@ -17,18 +19,8 @@ pub struct Part {
     pub count: i64,
     /// The datatype.
     pub datatype: raw::Datatype,
-    /// True if the datatype was made for this call.
-    made: bool,
-}
-
-impl Drop for Part {
-    #[inline(always)]
-    fn drop(&mut self) {
-        if self.made {
-            // SAFETY: the datatype is ours. An operation that has begun keeps what it needs.
-            unsafe { abi::PMPI_Type_free(&raw mut self.datatype) };
-        }
-    }
+    /// What the datatype needs to live through the call.
+    _made: Option<Rc<Made>>,
 }
 
 /// Returns a buffer of `count` elements of `datatype` for C.
@@ -50,7 +42,7 @@ pub unsafe fn typed(
     unsafe {
         if Descriptor::is_contiguous(this) {
             let address = sentinel::buffer((*this).base);
-            return Ok(Part { address, count, datatype, made: false });
+            return Ok(Part { address, count, datatype, _made: None });
         }
         section(this, count, datatype)
     }
@@ -72,10 +64,10 @@ unsafe fn section(
         unsafe { (Descriptor::dimensions(this), (*this).base, (*this).element) };
     if count <= 0 || datatype == raw::DATATYPE_NULL {
         // Nothing to transfer, or an error that the call finds itself.
-        return Ok(Part { address: base, count, datatype, made: false });
+        return Ok(Part { address: base, count, datatype, _made: None });
     }
-    let shape = shape::of(element, dimensions, count, datatype)?;
-    Ok(Part { address: base, count: 1, datatype: shape.datatype, made: !shape.kept })
+    let made = shape::of(element, dimensions, count, datatype)?;
+    Ok(Part { address: base, count: 1, datatype: made.datatype(), _made: Some(made) })
 }
 
 /// Returns the address of contiguous memory; `None` if the buffer is an array section.

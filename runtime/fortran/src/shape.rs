@@ -9,14 +9,8 @@ use crate::{abi, raw};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
-
-/// A committed datatype.
-pub struct Shape {
-    /// The datatype.
-    pub datatype: raw::Datatype,
-    /// True if this thread keeps the datatype.
-    pub kept: bool,
-}
+use std::mem::ManuallyDrop;
+use std::rc::Rc;
 
 /// What a kept datatype stands for.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,7 +23,7 @@ struct Key {
 
 /// The kept datatypes of a thread, and which of them goes next.
 struct Kept {
-    list: Vec<(Key, raw::Datatype)>,
+    list: Vec<(Key, Rc<Made>)>,
     next: usize,
 }
 
@@ -40,7 +34,9 @@ const MOST: usize = 32;
 const PREDEFINED: usize = 0x1000;
 
 thread_local! {
-    static KEPT: RefCell<Kept> = const { RefCell::new(Kept { list: Vec::new(), next: 0 }) };
+    // The end of a thread frees nothing, because MPI may have ended before.
+    static KEPT: ManuallyDrop<RefCell<Kept>> =
+        const { ManuallyDrop::new(RefCell::new(Kept { list: Vec::new(), next: 0 })) };
 }
 
 /// Returns a datatype that stands for `count` elements of `datatype` over a section.
@@ -53,10 +49,9 @@ pub fn of(
     dimensions: &[Dimension],
     count: i64,
     datatype: raw::Datatype,
-) -> Result<Shape, c_int> {
+) -> Result<Rc<Made>, c_int> {
     if datatype.0 >= PREDEFINED {
-        let datatype = make(element, dimensions, count, datatype)?;
-        return Ok(Shape { datatype, kept: false });
+        return make(element, dimensions, count, datatype).map(Rc::new);
     }
     let same = |key: &Key| {
         key.element == element
@@ -65,40 +60,45 @@ pub fn of(
             && key.dimensions.len() == dimensions.len()
             && key.dimensions.iter().zip(dimensions).all(|(a, b)| *a == (b.extent, b.stride))
     };
-    KEPT.with_borrow_mut(|kept| {
-        if let Some((_, datatype)) = kept.list.iter().find(|(key, _)| same(key)) {
-            return Ok(Shape { datatype: *datatype, kept: true });
+    KEPT.with(|kept| {
+        let kept = &mut *kept.borrow_mut();
+        if let Some((_, made)) = kept.list.iter().find(|(key, _)| same(key)) {
+            return Ok(made.clone());
         }
-        let made = make(element, dimensions, count, datatype)?;
+        let made = Rc::new(make(element, dimensions, count, datatype)?);
         let dimensions = dimensions.iter().map(|d| (d.extent, d.stride)).collect();
-        let entry = (Key { element, dimensions, count, datatype: datatype.0 }, made);
+        let key = Key { element, dimensions, count, datatype: datatype.0 };
+        let entry = (key, made.clone());
         if kept.list.len() < MOST {
             kept.list.push(entry);
         } else {
-            let (_, old) = std::mem::replace(&mut kept.list[kept.next], entry);
+            // Another buffer of the same call may have the old datatype, which then lives on.
+            kept.list[kept.next] = entry;
             kept.next = (kept.next + 1) % MOST;
-            free(old);
         }
-        Ok(Shape { datatype: made, kept: true })
+        Ok(made)
     })
 }
 
 /// Frees the datatypes that this thread has kept.
 pub fn forget() {
-    KEPT.with_borrow_mut(|kept| kept.list.drain(..).for_each(|(_, datatype)| free(datatype)));
+    KEPT.with(|kept| kept.borrow_mut().list.clear());
 }
 
-fn free(mut datatype: raw::Datatype) {
-    // SAFETY: the datatype is ours.
-    unsafe { abi::PMPI_Type_free(&raw mut datatype) };
-}
+/// A datatype that this library has made. An operation that has begun keeps what it needs.
+pub struct Made(raw::Datatype);
 
-/// A datatype on the way, which is freed at the end.
-struct Made(raw::Datatype);
+impl Made {
+    /// Returns the handle.
+    pub fn datatype(&self) -> raw::Datatype {
+        self.0
+    }
+}
 
 impl Drop for Made {
     fn drop(&mut self) {
-        free(self.0);
+        // SAFETY: the datatype is ours.
+        unsafe { abi::PMPI_Type_free(&raw mut self.0) };
     }
 }
 
@@ -120,7 +120,7 @@ fn make(
     dimensions: &[Dimension],
     count: i64,
     datatype: raw::Datatype,
-) -> Result<raw::Datatype, c_int> {
+) -> Result<Made, c_int> {
     let all = Descriptor::elements(dimensions).ok_or(raw::ERR_BUFFER)?;
     let width = i64::try_from(element).ok().filter(|width| *width > 0).ok_or(raw::ERR_BUFFER)?;
     let (mut size, mut lower, mut extent, mut true_lower, mut true_extent) = (0, 0, 0, 0, 0);
@@ -156,11 +156,7 @@ fn make(
     let mut datatype = made.0;
     // SAFETY: the datatype is ours.
     let code = unsafe { abi::PMPI_Type_commit(&raw mut datatype) };
-    if code != 0 {
-        return Err(code);
-    }
-    std::mem::forget(made);
-    Ok(datatype)
+    if code == 0 { Ok(made) } else { Err(code) }
 }
 
 /// Returns a datatype of the first `number` elements of a section; each of them has the type `leaf`.

@@ -15,7 +15,7 @@ program campaign
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
   other = 1 - rank
-  turns = 300
+  turns = 3000
   if (command_argument_count() > 0) then
     call get_command_argument(1, text)
     read (text, *) turns
