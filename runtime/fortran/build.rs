@@ -29,6 +29,4 @@ fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libmpifort_abi.so.1");
     println!("cargo:rustc-cdylib-link-arg=-Wl,--no-as-needed");
     println!("cargo:rustc-cdylib-link-arg={}", stand_in.display());
-    // A library of the ABI may lack a newer function. Then only the call of that function fails.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,lazy");
 }

@@ -210,7 +210,7 @@ impl Fortran {
         };
         let routines = functions
             .iter()
-            .filter(|f| f.returns == "int" && !whole(f, "no function"))
+            .filter(|f| f.returns == "int" && !whole(f, "no function") && !is_again(f, functions))
             .map(|f| Routine {
                 name: f.name.clone(),
                 arguments: (0..f.parameters.len())
@@ -227,6 +227,13 @@ impl Fortran {
         let removed = removed.map(|row| (row.name.clone(), number(&row.value))).collect();
         Self { routines, constants: constants.to_vec(), removed }
     }
+}
+
+/// Says whether a form with large counts is the same as the form without (`MPI_Psend_init_c`), so that it adds nothing.
+fn is_again(f: &Function, functions: &[Function]) -> bool {
+    let types = |f: &Function| f.parameters.iter().map(|p| p.c_type.clone()).collect::<Vec<_>>();
+    let base = f.name.strip_suffix("_c");
+    functions.iter().any(|other| Some(&*other.name) == base && types(other) == types(f))
 }
 
 fn nonblocking(f: &Function) -> bool {
