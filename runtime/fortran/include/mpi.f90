@@ -721,8 +721,7 @@ integer :: MPI_BOTTOM, MPI_IN_PLACE, MPI_BUFFER_AUTOMATIC
       integer(MPI_ADDRESS_KIND) :: baseptr
       integer :: ierror
     end subroutine
-    subroutine MPI_Alloc_mem_cptr(size, info, baseptr, ierror) bind(C, &
-        name="mpi_alloc_mem_f08_")
+    subroutine MPI_Alloc_mem_cptr(size, info, baseptr, ierror)
       import
       implicit none
       integer(MPI_ADDRESS_KIND) :: size
@@ -740,8 +739,7 @@ integer :: MPI_BOTTOM, MPI_IN_PLACE, MPI_BUFFER_AUTOMATIC
       integer(MPI_ADDRESS_KIND) :: baseptr
       integer :: ierror
     end subroutine
-    subroutine PMPI_Alloc_mem_cptr(size, info, baseptr, ierror) bind(C, &
-        name="pmpi_alloc_mem_f08_")
+    subroutine PMPI_Alloc_mem_cptr(size, info, baseptr, ierror)
       import
       implicit none
       integer(MPI_ADDRESS_KIND) :: size
@@ -10325,8 +10323,7 @@ integer :: MPI_BOTTOM, MPI_IN_PLACE, MPI_BUFFER_AUTOMATIC
       integer :: win
       integer :: ierror
     end subroutine
-    subroutine MPI_Win_allocate_cptr(size, disp_unit, info, comm, baseptr, win, ierror) bind(C, &
-        name="mpi_win_allocate_f08_")
+    subroutine MPI_Win_allocate_cptr(size, disp_unit, info, comm, baseptr, win, ierror)
       import
       implicit none
       integer(MPI_ADDRESS_KIND) :: size
@@ -10350,8 +10347,7 @@ integer :: MPI_BOTTOM, MPI_IN_PLACE, MPI_BUFFER_AUTOMATIC
       integer :: win
       integer :: ierror
     end subroutine
-    subroutine PMPI_Win_allocate_cptr(size, disp_unit, info, comm, baseptr, win, ierror) bind(C, &
-        name="pmpi_win_allocate_f08_")
+    subroutine PMPI_Win_allocate_cptr(size, disp_unit, info, comm, baseptr, win, ierror)
       import
       implicit none
       integer(MPI_ADDRESS_KIND) :: size
@@ -10375,8 +10371,7 @@ integer :: MPI_BOTTOM, MPI_IN_PLACE, MPI_BUFFER_AUTOMATIC
       integer :: win
       integer :: ierror
     end subroutine
-    subroutine MPI_Win_allocate_shared_cptr(size, disp_unit, info, comm, baseptr, win, &
-        ierror) bind(C, name="mpi_win_allocate_shared_f08_")
+    subroutine MPI_Win_allocate_shared_cptr(size, disp_unit, info, comm, baseptr, win, ierror)
       import
       implicit none
       integer(MPI_ADDRESS_KIND) :: size
@@ -10400,8 +10395,7 @@ integer :: MPI_BOTTOM, MPI_IN_PLACE, MPI_BUFFER_AUTOMATIC
       integer :: win
       integer :: ierror
     end subroutine
-    subroutine PMPI_Win_allocate_shared_cptr(size, disp_unit, info, comm, baseptr, win, &
-        ierror) bind(C, name="pmpi_win_allocate_shared_f08_")
+    subroutine PMPI_Win_allocate_shared_cptr(size, disp_unit, info, comm, baseptr, win, ierror)
       import
       implicit none
       integer(MPI_ADDRESS_KIND) :: size
@@ -10962,8 +10956,7 @@ integer :: MPI_BOTTOM, MPI_IN_PLACE, MPI_BUFFER_AUTOMATIC
       integer(MPI_ADDRESS_KIND) :: baseptr
       integer :: ierror
     end subroutine
-    subroutine MPI_Win_shared_query_cptr(win, rank, size, disp_unit, baseptr, ierror) bind(C, &
-        name="mpi_win_shared_query_f08_")
+    subroutine MPI_Win_shared_query_cptr(win, rank, size, disp_unit, baseptr, ierror)
       import
       implicit none
       integer :: win
@@ -10985,8 +10978,7 @@ integer :: MPI_BOTTOM, MPI_IN_PLACE, MPI_BUFFER_AUTOMATIC
       integer(MPI_ADDRESS_KIND) :: baseptr
       integer :: ierror
     end subroutine
-    subroutine PMPI_Win_shared_query_cptr(win, rank, size, disp_unit, baseptr, ierror) bind(C, &
-        name="pmpi_win_shared_query_f08_")
+    subroutine PMPI_Win_shared_query_cptr(win, rank, size, disp_unit, baseptr, ierror)
       import
       implicit none
       integer :: win

@@ -108,6 +108,7 @@ programs! {
     hello "hello.f90" [];
     messages "messages.f90" [];
     sections "sections.f90" [];
+    both_modules "both.f90" [];
     campaign "campaign.f90" [];
     callbacks "callbacks.f90" [];
     the_module_mpi "old_module.f90" [];

@@ -159,9 +159,9 @@ impl Routine {
         self.arguments.iter().any(|a| matches!(a.class, Class::Buffer(..)))
     }
 
-    /// Says whether the routine has a string.
-    pub fn has_text(&self) -> bool {
-        self.arguments.iter().any(Argument::is_text)
+    /// Says whether the routine returns the address of memory.
+    pub fn has_address(&self) -> bool {
+        self.arguments.iter().any(|a| a.class == Class::Address)
     }
 
     /// Says whether the routine is the form with large counts.

@@ -263,14 +263,12 @@ fn convert(routine: &Routine, at: usize, descriptor: bool, f08: bool) -> Code {
 }
 
 /// Appends one exported function to `out`.
-fn export(out: &mut String, routine: &Routine, prefix: &str, f08: bool) {
-    let descriptor = f08 && routine.has_buffer();
-    let suffix = match (f08, descriptor) {
-        (false, _) => "",
-        (true, true) => "f08ts_",
-        (true, false) => "f08_",
-    };
-    let symbol = format!("{}{}_{suffix}", prefix.to_lowercase(), routine.name.to_lowercase());
+///
+/// `end` is what follows the name of the routine in the name of the function: nothing, or `cptr_` for the second form of
+/// a routine that returns an address, for the module `mpi` and `mpif.h`; `f08_` or `f08ts_` for the module `mpi_f08`.
+fn export(out: &mut String, routine: &Routine, prefix: &str, end: &str) {
+    let (f08, descriptor) = (end.starts_with("f08"), end == "f08ts_");
+    let symbol = format!("{}{}_{end}", prefix.to_lowercase(), routine.name.to_lowercase());
     let there = |a: &&Argument| a.class != Class::Omitted;
     let mut list: Vec<String> = routine
         .arguments
@@ -347,10 +345,14 @@ pub fn library(fortran: &Fortran, functions: &[Function], callbacks: &[Callback]
     for routine in &fortran.routines {
         for prefix in ["", "P"] {
             if !routine.is_large() {
-                export(&mut exports, routine, prefix, false);
+                export(&mut exports, routine, prefix, "");
+                if routine.has_address() {
+                    export(&mut exports, routine, prefix, "cptr_");
+                }
             }
             if !routine.only_mpi {
-                export(&mut exports, routine, prefix, true);
+                let end = if routine.has_buffer() { "f08ts_" } else { "f08_" };
+                export(&mut exports, routine, prefix, end);
             }
         }
     }

@@ -230,8 +230,7 @@ fn mpi_interface(out: &mut String, routine: &Routine, name: &str) {
     body(out, routine, Form::Mpi, name, None);
     if let Some(at) = address {
         let mut text = String::new();
-        let symbol = format!("{}_f08_", name.to_lowercase());
-        body(&mut text, routine, Form::Mpi, &format!("{name}_cptr"), Some(&symbol));
+        body(&mut text, routine, Form::Mpi, &format!("{name}_cptr"), None);
         let place = &routine.arguments[at].name;
         let integer = format!("integer(MPI_ADDRESS_KIND) :: {place}\n");
         out.push_str(&text.replace(&integer, &format!("type(C_PTR), intent(out) :: {place}\n")));
