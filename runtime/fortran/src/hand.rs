@@ -193,7 +193,7 @@ macro_rules! copies {
                 _extra: *mut $width,
                 ierror: *mut c_int,
             ) {
-                // SAFETY: the address is that of an INTEGER (`# Safety`).
+                // SAFETY: `ierror` is null or the address of an INTEGER (`# Safety`).
                 unsafe { give(ierror, 0) };
             }
         )*
@@ -224,7 +224,7 @@ macro_rules! no_conversions {
                 _extra: *mut raw::Aint,
                 ierror: *mut c_int,
             ) {
-                // SAFETY: the address is that of an INTEGER (`# Safety`).
+                // SAFETY: `ierror` is null or the address of an INTEGER (`# Safety`).
                 unsafe { give(ierror, $number) };
             }
         )*

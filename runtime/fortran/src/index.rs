@@ -14,7 +14,7 @@ pub unsafe fn give(place: *mut c_int, index: c_int) {
         raw::UNDEFINED => index,
         _ => return,
     };
-    // SAFETY: the address is that of an INTEGER (`# Safety`).
+    // SAFETY: `place` is the address of an INTEGER (`# Safety`).
     unsafe { *place = value };
 }
 

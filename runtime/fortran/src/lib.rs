@@ -12,7 +12,7 @@
 //! 5. `descriptor.rs`: an array as Fortran passes it; `shape.rs`: an array section as a datatype; `section.rs`: choice
 //!    buffers by descriptor.
 //! 6. `hand.rs`: routines that the tables do not describe. `removed.rs`: names that MPI-3.0 removed. `exports.rs`: all
-//!    others, made by `build.rs` from `functions.csv` and `fortran.csv` (`runtime/capi/abi`).
+//!    others, made by `build.rs` from `runtime/capi/abi/functions.csv` and `runtime/capi/abi/fortran.csv`.
 
 mod abi;
 mod raw;

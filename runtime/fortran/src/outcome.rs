@@ -10,7 +10,7 @@ use std::ffi::c_int;
 #[inline(always)]
 pub unsafe fn give(ierror: *mut c_int, code: c_int) {
     if !ierror.is_null() {
-        // SAFETY: the address is that of an INTEGER (`# Safety`).
+        // SAFETY: the address is not null, so it is that of an INTEGER (`# Safety`).
         unsafe { *ierror = code };
     }
 }

@@ -37,7 +37,7 @@ macro_rules! removed {
 unsafe fn new_type(newtype: *mut c_int, make: impl FnOnce(*mut raw::Datatype) -> c_int) -> c_int {
     let mut datatype = raw::Datatype::NOTHING;
     let code = make(&raw mut datatype);
-    // SAFETY: the address is that of an INTEGER (`# Safety`).
+    // SAFETY: the program passes the address of an INTEGER (`# Safety`).
     unsafe { handle::write(newtype, datatype) };
     code
 }
@@ -61,7 +61,7 @@ unsafe fn wide(places: *const c_int, number: c_int) -> Vec<raw::Aint> {
 unsafe fn narrow(place: *mut c_int, code: c_int, address: raw::Aint) -> c_int {
     match c_int::try_from(address) {
         _ if code != 0 => code,
-        // SAFETY: the address is that of an INTEGER (`# Safety`).
+        // SAFETY: the program passes the address of an INTEGER (`# Safety`).
         Ok(address) => unsafe {
             *place = address;
             code

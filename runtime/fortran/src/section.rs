@@ -88,7 +88,7 @@ pub unsafe fn memory(this: *const Descriptor) -> Option<*mut c_void> {
 /// - The descriptor comes from a Fortran compiler.
 #[inline(always)]
 pub unsafe fn base(this: *const Descriptor) -> *mut c_void {
-    // SAFETY: the descriptor comes from a compiler (`# Safety`).
+    // SAFETY: a Fortran compiler has made the descriptor (`# Safety`).
     sentinel::buffer(unsafe { (*this).base })
 }
 
@@ -114,7 +114,7 @@ impl Whole {
     /// - The descriptor comes from a Fortran compiler, and lives longer than the result.
     #[inline(always)]
     pub unsafe fn new(this: *const Descriptor, writes: bool) -> Option<Self> {
-        // SAFETY: the descriptor comes from a compiler (`# Safety`).
+        // SAFETY: a Fortran compiler has made the descriptor (`# Safety`).
         unsafe {
             if Descriptor::is_contiguous(this) {
                 return Some(Self { this, copy: None, writes });
@@ -130,7 +130,7 @@ impl Whole {
     /// - As for [`Whole::new`].
     #[cold]
     unsafe fn copied(this: *const Descriptor, writes: bool) -> Option<Self> {
-        // SAFETY: the descriptor comes from a compiler (`# Safety`).
+        // SAFETY: a Fortran compiler has made the descriptor (`# Safety`).
         let (dimensions, element) = unsafe { (Descriptor::dimensions(this), (*this).element) };
         let bytes =
             usize::try_from(Descriptor::elements(dimensions)?).ok()?.checked_mul(element)?;
@@ -173,7 +173,7 @@ impl Whole {
 ///
 /// - The descriptor comes from a Fortran compiler, and no extent is negative.
 unsafe fn walk(this: *const Descriptor, mut each: impl FnMut(*mut u8, usize)) {
-    // SAFETY: the descriptor comes from a compiler (`# Safety`).
+    // SAFETY: a Fortran compiler has made the descriptor (`# Safety`).
     let (dimensions, base, element) =
         unsafe { (Descriptor::dimensions(this), (*this).base, (*this).element) };
     let mut index = [0_isize; 15];

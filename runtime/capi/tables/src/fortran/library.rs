@@ -1,6 +1,6 @@
 //! Generates the functions that Fortran programs call, as Rust source.
 //!
-//! For each routine: `mpi_x_` for `mpif.h` and the module `mpi`; `mpi_x_f08_`, or `mpi_x_f08ts_` if the routine has a
+//! For each routine: `mpi_x_` for the include file and the module `mpi`; `mpi_x_f08_`, or `mpi_x_f08ts_` if the routine has a
 //! choice buffer, for the module `mpi_f08`; and each of them once more with a `p` in front, which calls `PMPI_X`. A form
 //! with large counts exists only for `mpi_f08`. Each function converts its arguments with the functions of
 //! `runtime/fortran/src`, calls the C function, and converts the results back.

@@ -1,4 +1,4 @@
-//! Generates the Fortran modules `mpi_f08` and `mpi`, and the file `mpif.h`.
+//! Generates the Fortran modules `mpi_f08` and `mpi`, and the file `runtime/fortran/include/mpif.h`.
 //!
 //! The modules contain constants, types and interfaces, and no code: every routine is a function of the library.
 
