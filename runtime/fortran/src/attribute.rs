@@ -1,9 +1,9 @@
 //! The values of attributes. Fortran sets and reads integers of the width of an address.
 //!
-//! What C reads for an attribute that Fortran has set is the address of the integer (MPI-5.0 section 19.3.7). So Fortran's
-//! integers lie in memory that this library keeps, one place for each value, and an attribute whose value is such a place
-//! was set by Fortran. An attribute that C has set is an address, and Fortran reads the address. For a predefined
-//! attribute, C gets the address of a number, and Fortran the number itself.
+//! What C reads for an attribute that Fortran has set is the address of the integer (MPI-5.0 section 19.3.7). So
+//! Fortran's integers lie in memory that this library keeps, one place for each value, and an attribute whose value is
+//! such a place was set by Fortran. An attribute that C has set is an address, and Fortran reads the address. For a
+//! predefined attribute, C gets the address of a number, and Fortran the number itself.
 
 use crate::raw;
 use std::collections::HashMap;

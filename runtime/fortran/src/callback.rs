@@ -53,12 +53,13 @@ macro_rules! attributes {
                 let mut handle = object.to_integer();
                 let (mut from, mut to) = (crate::attribute::integer(value) as $width, 0 as $width);
                 let mut code = 0;
-                // SAFETY: the state has a function of this type (`# Safety`); the other addresses are of local variables
-                // and of what C passes.
+                // SAFETY: the state has a function of this type (`# Safety`); the other addresses are of local
+                // variables and of what C passes.
                 unsafe {
                     let mut extra = (*state).extra as $width;
                     let call: Copies<$width> = transmute((*state).functions[P]);
-                    call(&raw mut handle, &raw mut keyval, &raw mut extra, &raw mut from, &raw mut to, flag, &raw mut code);
+                    let handle = &raw mut handle;
+                    call(handle, &raw mut keyval, &raw mut extra, &raw mut from, &raw mut to, flag, &raw mut code);
                     if code == 0 && *flag != 0 {
                         *flag = 1;
                         *copy = crate::attribute::value(to as raw::Aint);

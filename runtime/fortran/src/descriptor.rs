@@ -47,8 +47,8 @@ impl Descriptor {
     ///
     /// # Safety
     ///
-    /// - The descriptor comes from a Fortran compiler. It has as many dimensions as `rank` says; the memory of the others
-    ///   may not exist.
+    /// - The descriptor comes from a Fortran compiler. It has as many dimensions as `rank` says; the memory of the
+    ///   others may not exist.
     #[inline(always)]
     pub unsafe fn dimensions<'a>(this: *const Self) -> &'a [Dimension] {
         // SAFETY: the descriptor has so many dimensions (`# Safety`).

@@ -144,7 +144,8 @@ removed! {
 }
 
 unsafe extern "C" {
-    /// `MPI_Type_struct`, which is not in the ABI, but in typepack's and MPICH's libraries: it knows `MPI_LB` and `MPI_UB`.
+    /// `MPI_Type_struct`, which is not in the ABI, but in typepack's and MPICH's libraries: it knows `MPI_LB` and
+    /// `MPI_UB`.
     fn MPI_Type_struct(
         count: c_int,
         lengths: *const c_int,

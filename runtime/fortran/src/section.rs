@@ -1,9 +1,9 @@
 //! Choice buffers by descriptor (`TYPE(*), DIMENSION(..)`).
 //!
 //! A buffer that is contiguous is an address, as in C. So is a scalar, an element of an array (rank 0), and an
-//! assumed-size array (last extent -1). Any other buffer is an array section: a loop nest with byte strides. Where C takes
-//! a count and a datatype, the section becomes one datatype (`shape.rs`). Where the order of the elements cannot be said
-//! by one datatype, a blocking call gets a contiguous copy.
+//! assumed-size array (last extent -1). Any other buffer is an array section: a loop nest with byte strides. Where C
+//! takes a count and a datatype, the section becomes one datatype (`shape.rs`). Where the order of the elements cannot
+//! be said by one datatype, a blocking call gets a contiguous copy.
 
 use crate::descriptor::Descriptor;
 use crate::shape::{self, Made};

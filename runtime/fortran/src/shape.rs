@@ -1,8 +1,8 @@
 //! An array section as a datatype: the dimensions of the section outside, the datatype of the call inside.
 //!
-//! The `count` elements of the datatype are taken over the sequence of the section's elements (MPI-5.0 section 19.1.12).
-//! The datatypes for predefined types are kept, a few for each thread, so that a program that sends the same sections
-//! again and again makes them once.
+//! The `count` elements of the datatype are taken over the sequence of the section's elements (MPI-5.0 section
+//! 19.1.12). The datatypes for predefined types are kept, a few for each thread, so that a program that sends the same
+//! sections again and again makes them once.
 
 use crate::descriptor::{Descriptor, Dimension};
 use crate::{abi, raw};

@@ -1,7 +1,7 @@
 //! C functions that call Fortran functions, for objects without an extra state: operations and error handlers.
 //!
-//! C tells such a function nothing about its object. So there are 64 C functions of each kind, and each calls the Fortran
-//! function in its slot. A Fortran function gets one slot, however many objects are made with it, and keeps it.
+//! C tells such a function nothing about its object. So there are 64 C functions of each kind, and each calls the
+//! Fortran function in its slot. A Fortran function gets one slot, however many objects are made with it, and keeps it.
 
 use crate::handle::Handle;
 use crate::raw;

@@ -98,8 +98,8 @@ fn cache() -> Result<PathBuf, String> {
     }
 }
 
-/// Compiles the modules in a directory of their own, which then gets its name. So a directory with that name is complete,
-/// also if several wrappers make it at the same time.
+/// Compiles the modules in a directory of their own, which then gets its name. So a directory with that name is
+/// complete, also if several wrappers make it at the same time.
 fn make(compiler: &[OsString], sources: &Path, cache: &Path, folder: &Path) -> Result<(), String> {
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     let own = cache.join(format!("new-{}", std::process::id()));

@@ -1,7 +1,7 @@
 //! How each argument of a function crosses between Fortran and C.
 //!
-//! Most follows from the C type and from the name. `abi/fortran.csv` has the rest: its rows are patterns (`*` stands for any
-//! text), and the first row that matches a function and a parameter decides.
+//! Most follows from the C type and from the name. `abi/fortran.csv` has the rest: its rows are patterns (`*` stands
+//! for any text), and the first row that matches a function and a parameter decides.
 
 use crate::rows::{Compat, Constant, Function, HANDLES, Parameter, number, records};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Generates the functions that Fortran programs call, as Rust source.
 //!
-//! For each routine: `mpi_x_` for the include file and the module `mpi`; `mpi_x_f08_`, or `mpi_x_f08ts_` if the routine has a
-//! choice buffer, for the module `mpi_f08`; and each of them once more with a `p` in front, which calls `PMPI_X`. A form
-//! with large counts exists only for `mpi_f08`. Each function converts its arguments with the functions of
+//! For each routine: `mpi_x_` for the include file and the module `mpi`; `mpi_x_f08_`, or `mpi_x_f08ts_` if the routine
+//! has a choice buffer, for the module `mpi_f08`; and each of them once more with a `p` in front, which calls `PMPI_X`.
+//! A form with large counts exists only for `mpi_f08`. Each function converts its arguments with the functions of
 //! `runtime/fortran/src`, calls the C function, and converts the results back.
 
 use super::class::{Argument, Class, Fortran, Intent, Routine, Use};
@@ -264,8 +264,9 @@ fn convert(routine: &Routine, at: usize, descriptor: bool, f08: bool) -> Code {
 
 /// Appends one exported function to `out`.
 ///
-/// `end` is what follows the name of the routine in the name of the function: nothing, or `cptr_` for the second form of
-/// a routine that returns an address, for the module `mpi` and `mpif.h`; `f08_` or `f08ts_` for the module `mpi_f08`.
+/// `end` is what follows the name of the routine in the name of the function: nothing, or `cptr_` for the second form
+/// of a routine that returns an address, for the module `mpi` and `mpif.h`; `f08_` or `f08ts_` for the module
+/// `mpi_f08`.
 fn export(out: &mut String, routine: &Routine, prefix: &str, end: &str) {
     let (f08, descriptor) = (end.starts_with("f08"), end == "f08ts_");
     let symbol = format!("{}{}_{end}", prefix.to_lowercase(), routine.name.to_lowercase());
