@@ -26,7 +26,7 @@ const EAGER_LIMIT: u64 = 8 << 10;
 pub(crate) const UNEXPECTED_MAX: u64 = 16 << 20;
 
 /// The names of the variables that the library or the launcher accepts.
-pub(crate) const USED: [&str; 34] = [
+pub(crate) const USED: [&str; 35] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -49,6 +49,7 @@ pub(crate) const USED: [&str; 34] = [
     "TYPEPACK_BIND",
     "TYPEPACK_CC",
     "TYPEPACK_CXX",
+    "TYPEPACK_FC",
     "TYPEPACK_WATCHDOG",
     "TYPEPACK_INTERPOSE",
     "TYPEPACK_REPORT",

@@ -57,6 +57,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
         ("TYPEPACK_CC", "a compiler", "cc".into()),
         ("TYPEPACK_CXX", "a compiler", "c++".into()),
+        ("TYPEPACK_FC", "a compiler", "gfortran".into()),
         ("TYPEPACK_WATCHDOG", "seconds", "10 (60 if mpiexec does not write to a terminal)".into()),
         ("TYPEPACK_INTERPOSE", "on, off, all", "on".into()),
         ("TYPEPACK_REPORT", "0, 1, types", "0".into()),
@@ -167,6 +168,10 @@ impl Variable {
             "TYPEPACK_CXX" => {
                 "The compiler that `mpicxx` calls, in the same way. `-cxx=` comes first; `MPICH_CXX` and then \
                  `OMPI_CXX` count if this variable is not set."
+            }
+            "TYPEPACK_FC" => {
+                "The compiler that `mpifort` calls, in the same way. `-fc=` comes first; `MPICH_FC` and then `OMPI_FC` \
+                 count if this variable is not set."
             }
             "TYPEPACK_WATCHDOG" => {
                 "If nothing in the job moves for this time, `mpiexec` prints once what every rank waits for; 0 never. In \

@@ -26,9 +26,10 @@ fn folder(name: &str) -> PathBuf {
 /// there is no C compiler.
 pub fn prefix(name: &str) -> Option<PathBuf> {
     let built = Path::new(env!("CARGO_BIN_EXE_typepack-bench")).parent().expect("a directory");
-    let missing = ["mpiexec", "mpicc", "mpicxx", "typepack", "libmpi_abi.so"]
-        .into_iter()
-        .find(|file| !built.join(file).exists());
+    let missing =
+        ["mpiexec", "mpicc", "mpicxx", "mpifort", "typepack", "libmpi_abi.so", "libmpifort_abi.so"]
+            .into_iter()
+            .find(|file| !built.join(file).exists());
     if let Some(file) = missing {
         skipped(format_args!("{} is not built", built.join(file).display()));
         return None;

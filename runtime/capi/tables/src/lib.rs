@@ -4,11 +4,12 @@
 //! From their rows, `constants.rs` generates the constants, `exports.rs` the exported functions of the C
 //! library (with the Rust types from `ctype.rs`), and `header.rs` the file `include/mpi.h`. `wrappers.rs` generates the
 //! functions of a library that is loaded in front of another MPI library, `shim.rs` the C source that lies between that
-//! library and an MPI library without the ABI.
+//! library and an MPI library without the ABI. `fortran/` generates the Fortran face.
 
 mod constants;
 mod ctype;
 mod exports;
+mod fortran;
 mod header;
 mod rows;
 mod shim;
@@ -16,6 +17,7 @@ mod wrappers;
 
 pub use constants::constants;
 pub use exports::exports;
+pub use fortran::{Form, Fortran, Library, Rule, include_file, library, module};
 pub use header::header;
 pub use rows::{Built, Callback, Compat, Constant, Function, HANDLES, Handled, Parameter, number};
 pub use shim::{Shim, shim};
@@ -43,6 +45,8 @@ pub struct Tables {
     pub built: Vec<Built>,
     /// `handlers.csv`.
     pub handlers: Vec<Handled>,
+    /// `fortran.csv`.
+    pub fortran: Vec<Rule>,
 }
 
 impl Tables {
@@ -59,6 +63,7 @@ impl Tables {
             compat: rows::compat(abi),
             built: rows::built(abi),
             handlers: rows::handlers(abi),
+            fortran: Rule::read(abi),
         }
     }
 }

@@ -10,5 +10,6 @@ fn main() -> std::process::ExitCode {
         compiler: "cc",
         choosers: &["-cc="],
         variables: &["TYPEPACK_CC", "MPICH_CC", "OMPI_CC"],
+        fortran: false,
     })
 }

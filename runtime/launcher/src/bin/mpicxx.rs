@@ -11,5 +11,6 @@ fn main() -> std::process::ExitCode {
         compiler: "c++",
         choosers: &["-cxx=", "-CC="],
         variables: &["TYPEPACK_CXX", "MPICH_CXX", "OMPI_CXX"],
+        fortran: false,
     })
 }

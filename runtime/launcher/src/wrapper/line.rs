@@ -7,6 +7,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use super::Tool;
 use super::prefix::Places;
@@ -119,7 +120,7 @@ pub fn read(
 }
 
 /// Compiler options that take the next argument as their value. That argument is then not a file to compile.
-const WITH_VALUE: [&str; 35] = [
+const WITH_VALUE: [&str; 37] = [
     "-o",
     "-x",
     "-I",
@@ -155,6 +156,8 @@ const WITH_VALUE: [&str; 35] = [
     "-target",
     "--param",
     "-dumpbase",
+    "-J",
+    "-module-dir",
 ];
 
 /// Options with which a compiler does not link, or does not link with shared libraries (`-r`).
@@ -201,7 +204,19 @@ fn with_path(option: &str, path: &OsStr) -> OsString {
 }
 
 fn compile_words(places: &Places) -> Vec<OsString> {
-    vec![with_path("-I", places.include.as_os_str())]
+    let folders = include_folders(places);
+    folders.into_iter().map(|folder| with_path("-I", folder.as_os_str())).collect()
+}
+
+/// Returns the directories of headers. Those for Fortran programs come first.
+fn include_folders(places: &Places) -> Vec<&PathBuf> {
+    let fortran = places.fortran.as_ref().filter(|folder| **folder != places.include);
+    places.modules.iter().chain(fortran).chain([&places.include]).collect()
+}
+
+/// Returns the libraries, without `-l`.
+fn libraries(places: &Places) -> &'static [&'static str] {
+    if places.fortran.is_some() { &["mpifort_abi", "mpi_abi"] } else { &["mpi_abi"] }
 }
 
 fn link_words(places: &Places) -> Vec<OsString> {
@@ -216,8 +231,20 @@ fn link_words(places: &Places) -> Vec<OsString> {
     }
     // The option `--enable-new-dtags` makes the linker set RUNPATH instead of RPATH, so that LD_LIBRARY_PATH
     // can select another library of the same ABI.
-    words.extend(["-Wl,--enable-new-dtags", "-lmpi_abi"].map(OsString::from));
+    words.push("-Wl,--enable-new-dtags".into());
+    words.extend(libraries(places).iter().map(|name| OsString::from(format!("-l{name}"))));
     words
+}
+
+/// Says whether the answer to the request has arguments for compiling.
+pub fn compiles(request: &Request) -> bool {
+    match request.query {
+        None => work(&request.arguments) != Work::Nothing,
+        Some(query) => {
+            use Query::{Command, Compile, CompileCommand, IncludeDirs};
+            matches!(query, Command | Compile | CompileCommand | IncludeDirs)
+        }
+    }
 }
 
 /// Returns the whole command line of the compiler.
@@ -248,9 +275,11 @@ pub fn answer(query: Query, request: &Request, places: &Places) -> String {
         Query::Link => link_words(places),
         Query::CompileCommand => with_compiler(compile_words(places)),
         Query::LinkCommand => with_compiler(link_words(places)),
-        Query::IncludeDirs => vec![places.include.clone().into()],
+        Query::IncludeDirs => {
+            include_folders(places).into_iter().map(|folder| folder.clone().into()).collect()
+        }
         Query::LibraryDirs => vec![places.lib.clone().into()],
-        Query::Libraries => vec!["mpi_abi".into()],
+        Query::Libraries => libraries(places).iter().map(OsString::from).collect(),
         // `mod.rs` answers the queries for the version and the help text itself.
         Query::Version | Query::Help => Vec::new(),
     };
@@ -277,11 +306,13 @@ mod tests {
         compiler: "cc",
         choosers: &["-cc=", "-other="],
         variables: &["OUR_CC", "THEIR_CC"],
+        fortran: false,
     };
     const LINK: &str = "-L/p/lib -Wl,-rpath,/p/lib -Wl,--enable-new-dtags -lmpi_abi";
 
     fn places() -> Places {
-        Places { include: "/p/include".into(), lib: "/p/lib".into() }
+        let (include, lib) = ("/p/include".into(), "/p/lib".into());
+        Places { include, lib, fortran: None, modules: None }
     }
 
     fn request(line: &str) -> Result<Request, String> {
@@ -412,7 +443,7 @@ mod tests {
             .collect();
         let before = described.len();
         described.retain(|word| !word.ends_with('='));
-        assert_eq!(before - described.len(), 3, "-cc=, -cxx=, -CC=");
+        assert_eq!(before - described.len(), 4, "-cc=, -cxx=, -CC=, -fc=");
         let mut known = [
             "-show",
             "-showme",
@@ -436,8 +467,24 @@ mod tests {
     }
 
     #[test]
+    fn fortran_has_modules_and_two_libraries() {
+        let places = Places {
+            fortran: Some("/p/include".into()),
+            modules: Some("/home/m".into()),
+            ..places()
+        };
+        let request = request("-show -c a.f90").expect("the arguments are valid");
+        let command = answer(Query::Command, &request, &places);
+        assert_eq!(command, "cc -I/home/m -I/p/include -c a.f90");
+        let link = answer(Query::Link, &request, &places);
+        assert!(link.ends_with(" -lmpifort_abi -lmpi_abi"), "{link}");
+        assert_eq!(answer(Query::IncludeDirs, &request, &places), "/home/m /p/include");
+    }
+
+    #[test]
     fn strange_paths() {
-        let places = Places { include: "/a b/include".into(), lib: "/a,b/lib".into() };
+        let (include, lib) = ("/a b/include".into(), "/a,b/lib".into());
+        let places = Places { include, lib, fortran: None, modules: None };
         let request = request("-show").expect("the arguments are valid");
         assert_eq!(
             answer(Query::Command, &request, &places),

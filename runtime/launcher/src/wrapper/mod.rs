@@ -1,7 +1,8 @@
-//! The code of the compiler wrappers `bin/mpicc.rs` and `bin/mpicxx.rs`.
+//! The code of the compiler wrappers `bin/mpicc.rs`, `bin/mpicxx.rs` and `bin/mpifort.rs`.
 //!
 //! The steps: `prefix.rs` finds the header and the library from the wrapper's own path. `line.rs` decides
-//! whether the command line is a query or a compilation, and completes the compiler's arguments. This file
+//! whether the command line is a query or a compilation, and completes the compiler's arguments. `fortran.rs` finds or
+//! makes the Fortran modules for the compiler. This file
 //! prints the answer to a query, or replaces the wrapper's process with the compiler (`execvp`).
 //!
 //! Invariants:
@@ -12,6 +13,7 @@
 //! - The wrapper never adds a `-D` option, because some build systems take nothing but `-I`, `-L` and `-l`
 //!   from its answers.
 
+mod fortran;
 mod line;
 mod prefix;
 
@@ -36,6 +38,8 @@ pub struct Tool {
     /// The environment variables that choose another compiler, such as `MPICH_CC`. An earlier one comes before a later
     /// one, and the command line before all of them.
     pub variables: &'static [&'static str],
+    /// True if the language is Fortran.
+    pub fortran: bool,
 }
 
 /// Runs the wrapper `tool`, and returns its exit code.
@@ -63,7 +67,14 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
     }
     let exe = std::env::current_exe()
         .map_err(|error| (format!("cannot find the path of this program: {error}"), 1))?;
-    let places = prefix::find(&exe).map_err(|message| (message, 1))?;
+    let mut places = prefix::find(&exe).map_err(|message| (message, 1))?;
+    if tool.fortran {
+        fortran::refuse(&request.arguments).map_err(|message| (message, 1))?;
+        prefix::add_fortran(&exe, &mut places).map_err(|message| (message, 1))?;
+        if line::compiles(&request) {
+            fortran::modules(&request.compiler, &mut places).map_err(|message| (message, 1))?;
+        }
+    }
     if let Some(query) = &request.query {
         let mut answer = line::answer(*query, &request, &places);
         answer.push('\n');
@@ -93,7 +104,8 @@ fn print(text: &str) -> Result<ExitCode, (String, u8)> {
 }
 
 fn help(tool: &Tool) -> String {
-    let Tool { name, language, compiler, choosers, variables } = tool;
+    let Tool { name, language, compiler, choosers, variables, fortran } = tool;
+    let source = if *fortran { "hello.f90" } else { "hello.c" };
     let (chooser, variables) = (choosers[0], variables.join(", "));
     format!(
         "\
@@ -114,7 +126,7 @@ All other arguments go to the compiler. The first of {variables} that is set nam
 the compiler if the command line does not. {name} uses the header and the library of its own prefix.
 
 examples:
-  {name} -O2 hello.c -o hello && mpiexec -n 2 ./hello
+  {name} -O2 {source} -o hello && mpiexec -n 2 ./hello
   {chooser}clang -showme:compile
 "
     )

@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 const LIBRARY: &str = "libmpi_abi.so";
 /// Name of the library's file for the loader.
 const SONAME: &str = "libmpi_abi.so.1";
+/// The same names of the library for Fortran programs.
+const FORTRAN_LIBRARY: &str = "libmpifort_abi.so";
+const FORTRAN_SONAME: &str = "libmpifort_abi.so.1";
 
 /// The directories that the compiler needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,10 @@ pub struct Places {
     pub include: PathBuf,
     /// The directory that contains the library.
     pub lib: PathBuf,
+    /// For Fortran: the directory that contains `mpif.h` and the sources of the modules.
+    pub fortran: Option<PathBuf>,
+    /// For Fortran: the directory that contains the modules for the compiler.
+    pub modules: Option<PathBuf>,
 }
 
 /// Returns the directories that belong to the wrapper `exe`. The path `exe` has no symbolic links.
@@ -37,7 +44,7 @@ pub fn find(exe: &Path) -> Result<Places, String> {
     if let Some(prefix) = folder.parent() {
         let (include, lib) = (prefix.join("include"), prefix.join("lib"));
         if include.join("mpi.h").exists() && lib.join(LIBRARY).exists() {
-            return Ok(Places { include, lib });
+            return Ok(Places { include, lib, fortran: None, modules: None });
         }
     }
     let headers = folder.ancestors().map(|above| above.join("runtime/capi/include"));
@@ -53,15 +60,42 @@ pub fn find(exe: &Path) -> Result<Places, String> {
             folder.join(LIBRARY).display()
         ));
     }
-    name_for_the_loader(folder)?;
-    Ok(Places { include, lib: folder.to_owned() })
+    name_for_the_loader(folder, LIBRARY, SONAME)?;
+    Ok(Places { include, lib: folder.to_owned(), fortran: None, modules: None })
+}
+
+/// Adds what Fortran programs need to the directories of the wrapper `exe`.
+///
+/// # Errors
+///
+/// Returns a one-line message if a file is missing, or if a necessary link cannot be made.
+pub fn add_fortran(exe: &Path, places: &mut Places) -> Result<(), String> {
+    let library = places.lib.join(FORTRAN_LIBRARY);
+    if !library.exists() {
+        return Err(format!(
+            "{} is missing; build it with cargo build -p typepack-fortran",
+            library.display()
+        ));
+    }
+    let has_sources = |folder: &PathBuf| folder.join("mpif.h").exists();
+    if has_sources(&places.include) {
+        places.fortran = Some(places.include.clone());
+        return Ok(());
+    }
+    let folder = exe.parent().unwrap_or(Path::new("/"));
+    let mut sources = folder.ancestors().map(|above| above.join("runtime/fortran/include"));
+    let Some(sources) = sources.find(has_sources) else {
+        return Err(format!("{} is missing", places.include.join("mpif.h").display()));
+    };
+    places.fortran = Some(sources);
+    name_for_the_loader(folder, FORTRAN_LIBRARY, FORTRAN_SONAME)
 }
 
 /// Makes a symbolic link to the library, under the loader's name for the library. Cargo makes only the file
 /// with the linker's name, but programs load the library by the loader's name.
-fn name_for_the_loader(folder: &Path) -> Result<(), String> {
-    let link = folder.join(SONAME);
-    match std::os::unix::fs::symlink(LIBRARY, &link) {
+fn name_for_the_loader(folder: &Path, library: &str, soname: &str) -> Result<(), String> {
+    let link = folder.join(soname);
+    match std::os::unix::fs::symlink(library, &link) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         // In a read-only build tree the link cannot be made, but it is enough if the link already exists.
@@ -91,7 +125,12 @@ mod tests {
     fn an_installed_prefix() {
         let root = tree("prefix", &["bin/mpicc", "include/mpi.h", "lib/libmpi_abi.so"]);
         let places = find(&root.join("bin/mpicc"));
-        let wanted = Places { include: root.join("include"), lib: root.join("lib") };
+        let wanted = Places {
+            include: root.join("include"),
+            lib: root.join("lib"),
+            fortran: None,
+            modules: None,
+        };
         fs::remove_dir_all(&root).expect("the directory is removed");
         assert_eq!(places, Ok(wanted));
     }
@@ -105,7 +144,8 @@ mod tests {
         let link = fs::read_link(root.join("target/x").join(SONAME));
         fs::remove_dir_all(&root).expect("the directory is removed");
         let include = root.join("runtime/capi/include");
-        assert_eq!(first, Ok(Places { include, lib: root.join("target/x") }));
+        let lib = root.join("target/x");
+        assert_eq!(first, Ok(Places { include, lib, fortran: None, modules: None }));
         assert_eq!(first, second);
         assert_eq!(link.ok().as_deref(), Some(Path::new(LIBRARY)));
     }

@@ -1,0 +1,344 @@
+//! How each argument of a function crosses between Fortran and C.
+//!
+//! Most follows from the C type and from the name. `abi/fortran.csv` has the rest: its rows are patterns (`*` stands
+//! for any text), and the first row that matches a function and a parameter decides.
+
+use crate::rows::{Compat, Constant, Function, HANDLES, Parameter, number, records};
+use std::path::Path;
+
+/// One row of `fortran.csv`.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// The pattern of the names of functions.
+    function: String,
+    /// The pattern of the names of parameters.
+    parameter: String,
+    /// The class.
+    class: String,
+}
+
+impl Rule {
+    /// Returns the rows of `fortran.csv`, in order.
+    pub fn read(abi: &Path) -> Vec<Self> {
+        let row = |row: &csv::StringRecord| Self {
+            function: row[0].to_owned(),
+            parameter: row[1].to_owned(),
+            class: row[2].to_owned(),
+        };
+        records(&abi.join("fortran.csv")).iter().map(row).collect()
+    }
+}
+
+/// Says whether `text` matches `pattern`, in which `*` stands for any text. Upper and lower case are the same.
+fn matches(pattern: &str, text: &str) -> bool {
+    fn rest_matches(pattern: &str, text: &str) -> bool {
+        match pattern.split_once('*') {
+            None => pattern == text,
+            Some((start, rest)) => text
+                .strip_prefix(start)
+                .is_some_and(|text| (0..=text.len()).any(|at| rest_matches(rest, &text[at..]))),
+        }
+    }
+    rest_matches(&pattern.to_ascii_lowercase(), &text.to_ascii_lowercase())
+}
+
+/// What Fortran knows of an argument's direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// The call reads the argument.
+    In,
+    /// The call writes the argument.
+    Out,
+    /// The call reads and writes the argument.
+    Both,
+}
+
+/// How the call uses a choice buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// As elements of a type: the numbers of the parameters that are the count and the type.
+    Typed(usize, usize),
+    /// As a whole, in an order that one datatype cannot say: an array section goes through a copy.
+    Whole,
+    /// As contiguous memory.
+    Memory,
+    /// Only its address.
+    Base,
+}
+
+/// How an argument crosses between the languages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// C has the argument, Fortran has not; C gets zeros.
+    Omitted,
+    /// A number by value in C. Holds the C type.
+    Value(String),
+    /// One number or an array of numbers behind a pointer in C, which has the same bytes in Fortran. Holds the C type.
+    Numbers(String, Intent),
+    /// A LOGICAL by value in C.
+    LogicalValue,
+    /// A LOGICAL behind a pointer in C.
+    Logical,
+    /// An array of LOGICAL.
+    Logicals(Intent),
+    /// Three numbers for each range.
+    Ranges,
+    /// A position in an array, which counts from 1 in Fortran.
+    Index,
+    /// An array of positions; holds the name of the parameter that is their number.
+    Indices(String),
+    /// Weights of a graph.
+    Weights(Intent),
+    /// Error codes of spawned processes.
+    Errcodes,
+    /// A handle by value in C. Holds the Rust name of the kind.
+    Handle(String),
+    /// A handle behind a pointer in C.
+    HandleAt(String, Intent),
+    /// An array of handles; holds the Rust expression of their number.
+    Handles(String, Intent, String),
+    /// A status.
+    Status(Intent),
+    /// An array of statuses.
+    Statuses,
+    /// A string that C reads; true if blanks at its start do not count.
+    TextIn(bool),
+    /// A string that C writes; holds the Rust expression of C's room with the NUL.
+    TextOut(String),
+    /// The length of a string, without the NUL in Fortran.
+    Length,
+    /// The arguments of a program.
+    Argv,
+    /// The arguments of several programs.
+    Argvs,
+    /// An array of strings.
+    Texts,
+    /// The value of an attribute that C reads; true for a default INTEGER.
+    AttributeIn(bool),
+    /// The value of an attribute that C writes; true for a default INTEGER.
+    AttributeOut(bool),
+    /// The extra state of callbacks; true for a default INTEGER.
+    State(bool),
+    /// A callback. Holds the C name of its type.
+    Callback(String),
+    /// The address of memory that C returns.
+    Address,
+    /// The address of a buffer that is given back.
+    Detached,
+    /// A choice buffer; true if the call only reads it.
+    Buffer(Use, bool),
+}
+
+/// One argument.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// The parameter in C.
+    pub c: Parameter,
+    /// The name in Fortran and in the generated Rust code.
+    pub name: String,
+    /// How it crosses.
+    pub class: Class,
+}
+
+/// One routine.
+#[derive(Clone, Debug)]
+pub struct Routine {
+    /// The name in C.
+    pub name: String,
+    /// The arguments of the C function.
+    pub arguments: Vec<Argument>,
+    /// True if the routine stands only in the module `mpi` and in `mpif.h`.
+    pub only_mpi: bool,
+    /// True if the routine returns before the operation is complete.
+    pub nonblocking: bool,
+}
+
+impl Routine {
+    /// Says whether the routine has a choice buffer.
+    pub fn has_buffer(&self) -> bool {
+        self.arguments.iter().any(|a| matches!(a.class, Class::Buffer(..)))
+    }
+
+    /// Says whether the routine returns the address of memory.
+    pub fn has_address(&self) -> bool {
+        self.arguments.iter().any(|a| a.class == Class::Address)
+    }
+
+    /// Says whether the routine is the form with large counts.
+    pub fn is_large(&self) -> bool {
+        self.name.ends_with("_c")
+    }
+}
+
+impl Argument {
+    /// Says whether the argument is one string or several.
+    pub fn is_text(&self) -> bool {
+        use Class::{Argv, Argvs, TextIn, TextOut, Texts};
+        matches!(self.class, TextIn(_) | TextOut(_) | Argv | Argvs | Texts)
+    }
+}
+
+/// All that the generators need.
+#[derive(Clone, Debug)]
+pub struct Fortran {
+    /// The routines.
+    pub routines: Vec<Routine>,
+    /// The constants.
+    pub constants: Vec<Constant>,
+    /// The names of constants that MPI-3.0 removed, with their values. Only `mpi` and `mpif.h` have them.
+    pub removed: Vec<(String, i64)>,
+}
+
+impl Fortran {
+    /// Puts the tables together.
+    pub fn new(
+        functions: &[Function],
+        constants: &[Constant],
+        compat: &[Compat],
+        rules: &[Rule],
+    ) -> Self {
+        let (whole, parts): (Vec<&Rule>, Vec<&Rule>) =
+            rules.iter().partition(|rule| ["no function", "only mpi"].contains(&&*rule.class));
+        let whole = |f: &Function, class: &str| {
+            whole.iter().any(|rule| rule.class == class && matches(&rule.function, &f.name))
+        };
+        let rule = |function: &str, parameter: &str| {
+            let fits = |rule: &&&Rule| {
+                matches(&rule.function, function) && matches(&rule.parameter, parameter)
+            };
+            parts.iter().find(fits).map(|rule| rule.class.as_str())
+        };
+        let routines = functions
+            .iter()
+            .filter(|f| f.returns == "int" && !whole(f, "no function") && !is_again(f, functions))
+            .map(|f| Routine {
+                name: f.name.clone(),
+                arguments: (0..f.parameters.len())
+                    .map(|at| argument(f, at, rule(&f.name, &f.parameters[at].name)))
+                    .collect(),
+                only_mpi: whole(f, "only mpi"),
+                nonblocking: nonblocking(f),
+            })
+            .collect();
+        let wanted = |row: &&Compat| {
+            row.kind == "constant" && ["int", "MPI_Datatype"].contains(&&*row.declaration)
+        };
+        let removed = compat.iter().filter(wanted);
+        let removed = removed.map(|row| (row.name.clone(), number(&row.value))).collect();
+        Self { routines, constants: constants.to_vec(), removed }
+    }
+}
+
+/// Says whether a form with large counts is the same as the form without (`MPI_Psend_init_c`), so that it adds nothing.
+fn is_again(f: &Function, functions: &[Function]) -> bool {
+    let types = |f: &Function| f.parameters.iter().map(|p| p.c_type.clone()).collect::<Vec<_>>();
+    let base = f.name.strip_suffix("_c");
+    functions.iter().any(|other| Some(&*other.name) == base && types(other) == types(f))
+}
+
+fn nonblocking(f: &Function) -> bool {
+    f.group == "rma"
+        || f.name.contains("_begin")
+        || f.name.contains("_end")
+        || f.name.contains("ttach")
+        || f.parameters.iter().any(|p| p.c_type == "MPI_Request*" && p.name == "request")
+}
+
+/// Returns the Rust expression of the number of handles in an array.
+fn handles(f: &Function, p: &Parameter) -> String {
+    let has = |name: &str| f.parameters.iter().any(|p| p.name == name);
+    if p.name.ends_with("types") && (p.name.starts_with("send") || p.name.starts_with("recv")) {
+        let (send, near) = (p.name.starts_with("send"), f.name.contains("eighbor"));
+        return format!("crate::handle::peers(comm, {send}, {near})");
+    }
+    let found = ["max_datatypes", "incount", "count"].into_iter().find(|name| has(name));
+    let found = found.unwrap_or_else(|| panic!("{}: {}: no length", f.name, p.name));
+    if f.name == "MPI_Comm_spawn_multiple" {
+        return "crate::handle::at_root(comm, *root, *count)".to_owned();
+    }
+    let wide = f.parameters.iter().any(|p| p.name == found && p.c_type != "int");
+    let cast = if wide { "*" } else { "i64::from(*" };
+    format!("{cast}{found}{}", if wide { "" } else { ")" })
+}
+
+/// Returns which parameters are the count and the type of the buffer at `at`.
+fn typed(f: &Function, at: usize) -> Option<(usize, usize)> {
+    let after = f.parameters.iter().enumerate().skip(at + 1);
+    let of_type = after.clone().find(|(_, p)| p.c_type == "MPI_Datatype")?.0;
+    let number = |p: &Parameter| p.c_type == "int" || p.c_type == "MPI_Count";
+    let counts = after.take_while(|(at, _)| *at < of_type);
+    let count = counts.filter(|(_, p)| number(p) && p.name.ends_with("count")).last()?.0;
+    Some((count, of_type))
+}
+
+fn argument(f: &Function, at: usize, rule: Option<&str>) -> Argument {
+    let p = &f.parameters[at];
+    let name = match p.name.as_str() {
+        "indx" => "index",
+        "..." => "rest",
+        other => other,
+    };
+    let pointed = p.c_type.trim_end_matches('*').trim_start_matches("const ").to_owned();
+    let constant = p.c_type.starts_with("const ");
+    let intent = match (constant, rule) {
+        (true, _) => Intent::In,
+        (false, Some("inout")) => Intent::Both,
+        (false, _) => Intent::Out,
+    };
+    let is_pointer = p.c_type.ends_with('*');
+    let kind = |name: &str| name.trim_start_matches("MPI_").to_owned();
+    let writes = f.name.contains("get");
+    let class = match (rule, p.c_type.as_str()) {
+        (Some("omitted"), _) => Class::Omitted,
+        (Some("argv"), _) => Class::Argv,
+        (Some("argvs"), _) => Class::Argvs,
+        (Some("texts"), _) => Class::Texts,
+        (Some("errcodes"), _) => Class::Errcodes,
+        (Some("weights"), _) => Class::Weights(intent),
+        (Some("index"), _) => Class::Index,
+        (Some("indices"), _) => Class::Indices("outcount".into()),
+        (Some("length"), _) => Class::Length,
+        (Some("trimmed"), "const char*") => Class::TextIn(true),
+        (Some("attribute"), _) if writes => Class::AttributeOut(false),
+        (Some("attribute"), _) => Class::AttributeIn(false),
+        (Some("small attribute"), _) if writes => Class::AttributeOut(true),
+        (Some("small attribute"), _) => Class::AttributeIn(true),
+        (Some("state"), "void*") => Class::State(false),
+        (Some("small state"), _) => Class::State(true),
+        (Some("address"), _) => Class::Address,
+        (Some("detached"), _) => Class::Detached,
+        (Some("logical"), "int") => Class::LogicalValue,
+        (Some("logical"), _) if p.array => Class::Logicals(intent),
+        (Some("logical"), _) => Class::Logical,
+        (_, "int(*)[3]") => Class::Ranges,
+        (_, "const int") => Class::Value("int".into()),
+        (_, "int" | "MPI_Aint" | "MPI_Count" | "MPI_Offset") => Class::Value(p.c_type.clone()),
+        (_, handle) if HANDLES.contains(&handle) => Class::Handle(kind(handle)),
+        _ if is_pointer && pointed == "void" => Class::Buffer(
+            match rule {
+                Some("memory") => Use::Memory,
+                Some("base") => Use::Base,
+                Some("whole") => Use::Whole,
+                _ => typed(f, at).map_or(Use::Memory, |(count, of)| Use::Typed(count, of)),
+            },
+            constant,
+        ),
+        _ if is_pointer && pointed == "MPI_Status" => match p.name.as_str() {
+            "array_of_statuses" => Class::Statuses,
+            _ => Class::Status(intent),
+        },
+        _ if is_pointer && pointed == "char" => match rule {
+            _ if constant => Class::TextIn(false),
+            Some(rule) if rule.starts_with("text:") => Class::TextOut(rule["text:".len()..].into()),
+            _ => Class::TextOut("1024".into()),
+        },
+        _ if is_pointer && HANDLES.contains(&pointed.as_str()) => match p.array {
+            true => Class::Handles(kind(&pointed), intent, handles(f, p)),
+            false => Class::HandleAt(kind(&pointed), intent),
+        },
+        _ if is_pointer && pointed.contains("_function") => Class::Callback(pointed),
+        _ if is_pointer => Class::Numbers(pointed, intent),
+        (_, other) => panic!("{}: {}: no class for {other}", f.name, p.name),
+    };
+    Argument { c: p.clone(), name: name.to_owned(), class }
+}

@@ -1,0 +1,39 @@
+//! `libmpifort_abi.so.1`: what Fortran programs call. The library contains no Fortran code, and calls only the C
+//! functions of the MPI 5 standard ABI, so that it works with every library of the ABI.
+//!
+//! The modules, in the order of their layers:
+//!
+//! 1. `raw.rs`: the C types. `abi.rs`: the C functions, made by `build.rs`.
+//! 2. `sentinel.rs`: what Fortran tells by an address (`MPI_IN_PLACE`). `handle.rs`: handles as integers. `index.rs`,
+//!    `text.rs`, `attribute.rs`: numbers, strings, values of attributes. `outcome.rs`: the error code.
+//! 3. `refusal.rs`: errors that the library finds itself. `lifecycle.rs`: what happens after init and before finalize.
+//! 4. `callback.rs`: C functions that call Fortran functions whose object has an extra state; `slots.rs`: for those
+//!    without one.
+//! 5. `descriptor.rs`: an array as Fortran passes it; `shape.rs`: an array section as a datatype; `section.rs`: choice
+//!    buffers by descriptor.
+//! 6. `hand.rs`: routines that the tables do not describe. `removed.rs`: names that MPI-3.0 removed. `exports.rs`: all
+//!    others, made by `build.rs` from `runtime/capi/abi/functions.csv` and `runtime/capi/abi/fortran.csv`.
+
+mod abi;
+mod raw;
+
+mod attribute;
+mod handle;
+mod index;
+mod outcome;
+mod sentinel;
+mod text;
+
+mod lifecycle;
+mod refusal;
+
+mod callback;
+mod slots;
+
+mod descriptor;
+mod section;
+mod shape;
+
+mod exports;
+mod hand;
+mod removed;

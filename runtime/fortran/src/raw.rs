@@ -1,0 +1,51 @@
+//! The C types of the ABI, under the names that the generated code uses.
+
+use std::ffi::{c_int, c_void};
+
+macro_rules! handles {
+    ($($name:ident)*) => {
+        $(
+            #[doc = concat!("`MPI_", stringify!($name), "`.")]
+            #[repr(transparent)]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub struct $name(pub usize);
+        )*
+    };
+}
+handles! { Comm Datatype Errhandler File Group Info Message Op Request Session Win }
+
+/// `MPI_Aint`.
+pub type Aint = isize;
+/// `MPI_Count`.
+pub type Count = i64;
+/// `MPI_Offset`.
+pub type Offset = i64;
+/// `MPI_Status`, and a status in Fortran.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Status(pub [c_int; 8]);
+/// The address of a function, or a sentinel.
+pub type Callback = *const c_void;
+
+/// `MPI_UNDEFINED`.
+pub const UNDEFINED: c_int = -32766;
+/// `MPI_CART`.
+pub const CART: c_int = 211;
+/// `MPI_GRAPH`.
+pub const GRAPH: c_int = 212;
+/// `MPI_COMM_SELF`.
+pub const COMM_SELF: Comm = Comm(0x102);
+/// `MPI_DATATYPE_NULL`.
+pub const DATATYPE_NULL: Datatype = Datatype(0x200);
+/// `MPI_BYTE`.
+pub const BYTE: Datatype = Datatype(0x247);
+/// `MPI_ERR_BUFFER`.
+pub const ERR_BUFFER: c_int = 1;
+/// `MPI_ERR_COUNT`.
+pub const ERR_COUNT: c_int = 2;
+/// `MPI_ERR_TYPE`.
+pub const ERR_TYPE: c_int = 3;
+/// `MPI_ERR_ARG`.
+pub const ERR_ARG: c_int = 13;
+/// `MPI_ERR_NO_MEM`.
+pub const ERR_NO_MEM: c_int = 39;

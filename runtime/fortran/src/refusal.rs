@@ -1,0 +1,31 @@
+//! Errors that this library finds itself. They go to the error handler of the call's object, as those of the library
+//! below do.
+
+use crate::{abi, raw};
+use std::ffi::c_int;
+
+macro_rules! refusals {
+    ($($name:ident $kind:ident $call:ident;)*) => {
+        $(
+            /// Calls the error handler of the object with the error class, and returns the class.
+            #[cold]
+            pub fn $name(object: raw::$kind, class: c_int) -> c_int {
+                // SAFETY: the function takes any handle and any class.
+                unsafe { abi::$call(object, class) };
+                class
+            }
+        )*
+    };
+}
+refusals! {
+    comm Comm PMPI_Comm_call_errhandler;
+    file File PMPI_File_call_errhandler;
+    win Win PMPI_Win_call_errhandler;
+    session Session PMPI_Session_call_errhandler;
+}
+
+/// Calls the error handler for calls without an object, and returns the class.
+#[cold]
+pub fn nothing(class: c_int) -> c_int {
+    comm(raw::COMM_SELF, class)
+}

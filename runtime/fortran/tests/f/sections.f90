@@ -1,0 +1,109 @@
+! Array sections in messages, collectives, packing and reductions. Two ranks; the oracle is array assignment.
+program sections
+  use mpi_f08
+  implicit none
+  integer, parameter :: n = 16
+  integer :: rank, other, i, j, position, code, class
+  real(8) :: a(n, n), b(n, n), want(n, n), line(n * n), packed(n * n)
+  real(8) :: cube(4, 5, 6), box(4, 5, 6)
+  type(MPI_Request) :: requests(2)
+  type(MPI_Datatype) :: pair, vector
+  type(MPI_Status) :: status
+  integer :: k, x(24), y(24)
+  call MPI_Init()
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+  other = 1 - rank
+  do j = 1, n
+    do i = 1, n
+      a(i, j) = 1000 * i + j
+    end do
+  end do
+
+  b = -1; want = -1; want(2:9, 3:12) = a(1:16:2, 4:13)
+  call exchange_rows()
+  if (any(b /= want)) error stop 'a section to a section'
+
+  b = -1; want = -1; want(16:1:-1, 5) = a(7, :)
+  call MPI_Irecv(b(16:1:-1, 5), n, MPI_DOUBLE_PRECISION, other, 2, MPI_COMM_WORLD, requests(1))
+  call MPI_Isend(a(7, :), n, MPI_DOUBLE_PRECISION, other, 2, MPI_COMM_WORLD, requests(2))
+  call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE)
+  if (any(b /= want)) error stop 'a negative stride'
+
+  ! A count below the number of elements, which ends inside a row.
+  b = -1; want = -1; want(1:5:2, 1) = a(1:5:2, 1); want(1:3:2, 2) = a(1:3:2, 2)
+  call MPI_Sendrecv(a(1:5:2, 1:4), 5, MPI_DOUBLE_PRECISION, other, 3, &
+    b(1:5:2, 1:4), 5, MPI_DOUBLE_PRECISION, other, 3, MPI_COMM_WORLD, status)
+  if (any(b /= want)) error stop 'a part of a section'
+
+  ! A datatype of two elements with a gap takes the elements of the section: the first and the third.
+  x = [(i, i = 1, 24)]; y = -1
+  call MPI_Type_vector(2, 1, 2, MPI_INTEGER, vector)
+  call MPI_Type_commit(vector)
+  call MPI_Sendrecv(x(1:24:2), 2, vector, other, 4, y, 4, MPI_INTEGER, other, 4, MPI_COMM_WORLD, status)
+  if (any(y(1:4) /= [1, 5, 7, 11])) error stop 'a datatype with a gap'
+  call MPI_Type_contiguous(2, MPI_INTEGER, pair)
+  call MPI_Type_commit(pair)
+  y = -1
+  call MPI_Sendrecv(x(1:24:3), 4, pair, other, 5, y(24:1:-2), 8, MPI_INTEGER, other, 5, MPI_COMM_WORLD, status)
+  if (any(y(24:10:-2) /= x(1:24:3)) .or. any(y(23:1:-2) /= -1)) error stop 'a datatype of two elements'
+  call MPI_Type_free(pair)
+  call MPI_Type_free(vector)
+
+  ! Packing.
+  position = 0; packed = 0
+  call MPI_Pack(a(2:10:4, 3:8:5), 6, MPI_DOUBLE_PRECISION, packed, 8 * n * n, position, MPI_COMM_WORLD)
+  if (position /= 48) error stop 'pack: position'
+  if (any(packed(1:6) /= reshape(a(2:10:4, 3:8:5), [6]))) error stop 'pack'
+  position = 0; b = -1; want = -1; want(1:3, 1:3:2) = a(2:10:4, 3:8:5)
+  call MPI_Unpack(packed, 48, position, b(1:3, 1:3:2), 6, MPI_DOUBLE_PRECISION, MPI_COMM_WORLD)
+  if (any(b /= want)) error stop 'unpack'
+
+  ! Collectives: by a datatype, and by a copy.
+  b = -1
+  if (rank == 0) b(1:16:3, 2:3) = a(1:16:3, 2:3)
+  call MPI_Bcast(b(1:16:3, 2:3), 12, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
+  want = -1; want(1:16:3, 2:3) = a(1:16:3, 2:3)
+  if (any(b /= want)) error stop 'bcast'
+  b = -1; want = -1; want(:, 2) = 2 * a(3, :)
+  call MPI_Allreduce(a(3, :), b(:, 2), n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
+  if (any(b /= want)) error stop 'allreduce'
+  b = -1; want = -1; want(5, 1:8) = a(1, 1:8); want(5, 9:16) = a(1, 1:8)
+  call MPI_Allgather(a(1, 1:8), 8, MPI_DOUBLE_PRECISION, b(5, :), 8, MPI_DOUBLE_PRECISION, MPI_COMM_WORLD)
+  if (any(b /= want)) error stop 'allgather'
+
+  ! A halo exchange in three dimensions.
+  cube = rank; box = cube
+  cube(1, :, :) = 10 + rank; cube(:, 1, :) = 20 + rank; cube(:, :, 1) = 30 + rank
+  call MPI_Sendrecv(cube(1, :, :), 30, MPI_DOUBLE_PRECISION, other, 6, &
+    cube(4, :, :), 30, MPI_DOUBLE_PRECISION, other, 6, MPI_COMM_WORLD, status)
+  box(1, :, :) = 10 + other; box(:, 1, :) = 20 + other; box(:, :, 1) = 30 + other
+  if (any(cube(4, :, :) /= box(1, :, :))) error stop 'halo'
+
+  ! Elements of an array, assumed-size arrays, and what has no element.
+  line = 0
+  call of_old(a, line)
+  if (any(line(1:n) /= a(:, 1))) error stop 'assumed size'
+  k = 5
+  call MPI_Sendrecv(a(3:2, :), 0, MPI_DOUBLE_PRECISION, other, 9, b(1:k:7, 3:2), 0, MPI_DOUBLE_PRECISION, &
+    other, 9, MPI_COMM_WORLD, status)
+
+  ! A section that is too short.
+  call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)
+  call MPI_Send(a(1:16:2, 1), 9, MPI_DOUBLE_PRECISION, MPI_PROC_NULL, 0, MPI_COMM_WORLD, code)
+  call MPI_Error_class(code, class)
+  if (class /= MPI_ERR_COUNT) error stop 'a short section'
+  call MPI_Comm_attach_buffer(MPI_COMM_WORLD, a(1:16:2, :), 800, code)
+  call MPI_Error_class(code, class)
+  if (class /= MPI_ERR_BUFFER) error stop 'a section as memory'
+  call MPI_Finalize()
+contains
+  subroutine exchange_rows()
+    call MPI_Sendrecv(a(1:16:2, 4:13), 80, MPI_DOUBLE_PRECISION, other, 1, &
+      b(2:9, 3:12), 80, MPI_DOUBLE_PRECISION, other, 1, MPI_COMM_WORLD, status)
+  end subroutine
+  subroutine of_old(from, to)
+    real(8) :: from(*), to(*)
+    call MPI_Sendrecv(from, n, MPI_DOUBLE_PRECISION, other, 8, to, n, MPI_DOUBLE_PRECISION, other, 8, &
+      MPI_COMM_WORLD, status)
+  end subroutine
+end program
