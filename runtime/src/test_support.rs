@@ -214,9 +214,9 @@ impl RankPair {
     fn atomic(&self, from: usize, to: usize, at: usize) -> Option<&AtomicU64> {
         let at = (at % pair::Geometry::of(2).bytes()) & !7;
         let area = self.fabrics[from].contacts().ok()?.writes_to(to)?;
-        // SAFETY: `at` is a multiple of 8 and below the length that this rank has chosen, the length of the area. The area starts at
-        // a page, so the word lies in the area and is aligned. `self` holds the fabrics, which keep the area
-        // mapped.
+        // SAFETY: `at` is a multiple of 8 and below the length that this rank has chosen, the length of the area. The
+        // area starts at a page, so the word lies in the area and is aligned. `self` holds the fabrics, which keep the
+        // area mapped.
         Some(unsafe { atomic_u64(area.as_ptr().add(at)) })
     }
 }

@@ -33,11 +33,11 @@ pub(crate) enum RegretCommand {
     /// them. The free choice takes turns with the choice without measurements (TYPEPACK_TUNE=off), forced leaf kernels
     /// and forced compiled kernels (TYPEPACK_KERNEL=leaf and kernel).
     Pack(PackRegretArguments),
-    /// Measure the choice of the ways of long messages between two ranks. Jobs of one installed typepack take
-    /// turns: the free choice, the static order (TYPEPACK_TUNE=off), and every forced way that is possible for the row
-    /// on this machine (TYPEPACK_TRANSPORT, TYPEPACK_COPY). The regret is the time of the free choice divided by the time of the
-    /// best forced way. All jobs of a row are new. The second figure, "learning included", is the ratio of the
-    /// mean times of all exchanges since these jobs have started: warm-up, verification, and every round.
+    /// Measure the choice of the ways of long messages between two ranks. Jobs of one installed typepack take turns:
+    /// the free choice, the static order (TYPEPACK_TUNE=off), and every forced way that is possible for the row on this
+    /// machine (TYPEPACK_TRANSPORT, TYPEPACK_COPY). The regret is the time of the free choice divided by the time of
+    /// the best forced way. All jobs of a row are new. The second figure, "learning included", is the ratio of the mean
+    /// times of all exchanges since these jobs have started: warm-up, verification, and every round.
     Messages(RegretArguments),
     /// Measure the choice of the methods of blocking collective calls (TYPEPACK_COLL), for 2 ranks and for 8 ranks on 2
     /// CPUs. The rows are those of `collectives`; jobs, regret and learning are as for messages.

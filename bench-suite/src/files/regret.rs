@@ -1,10 +1,10 @@
 //! `typepack-bench regret files`: typepack accesses a file in one of two ways, through a mapped window of the
 //! file or by system calls. This file compares its free choice of the way with both ways, each of them forced.
 //!
-//! `command.rs` has the arguments, and `suite.rs` reads the answer to a turn. Every row has new jobs of one
-//! installed typepack, which take turns: the free choice, the static order, and `TYPEPACK_IO=mmap` and `pwrite`. The time of a turn is
-//! the mean of its accesses after the first one, so that the accesses in which the free choice tries the other way
-//! count. `../regret/` computes regrets and verdicts.
+//! `command.rs` has the arguments, and `suite.rs` reads the answer to a turn. Every row has new jobs of one installed
+//! typepack, which take turns: the free choice, the static order, and `TYPEPACK_IO=mmap` and `pwrite`. The time of a
+//! turn is the mean of its accesses after the first one, so that the accesses in which the free choice tries the other
+//! way count. `../regret/` computes regrets and verdicts.
 //!
 //! The command leaves out cold rows, the rows of the view of 10^9 pieces, and rows that write pieces of fewer than
 //! `SHORTEST` bytes. For such writes, system calls take hundreds of times as long as the mapped window, and the

@@ -48,8 +48,8 @@ pub fn measure(
     directions.iter().map(|&direction| one(&mut bench, direction, rounds)).collect()
 }
 
-/// Returns the free choice, the choice without measurements, forced leaf kernels, and forced compiled kernels. As in an application with
-/// `TYPEPACK_KERNEL=leaf`, nothing is compiled for forced leaf kernels.
+/// Returns the free choice, the choice without measurements, forced leaf kernels, and forced compiled kernels. As in an
+/// application with `TYPEPACK_KERNEL=leaf`, nothing is compiled for forced leaf kernels.
 fn competitors(
     layout: &Layout,
     eager: &Jit,

@@ -87,8 +87,8 @@ pub fn values<'a>(rows: impl Iterator<Item = &'a Compared>) -> [Vec<Value>; 2] {
     both
 }
 
-/// Returns, for each chooser, how much it gains over the static order: the mean over its rows, and its best row. Returns
-/// an empty text if no row has a chooser.
+/// Returns, for each chooser, how much it gains over the static order: the mean over its rows, and its best row.
+/// Returns an empty text if no row has a chooser.
 pub fn gains(rows: &[Compared]) -> String {
     let mut choosers: Vec<&str> = Vec::new();
     for row in rows.iter().filter(|row| !row.chooser.is_empty()) {

@@ -26,9 +26,9 @@ pub struct Choice<W> {
 }
 
 impl<W: Candidate> Choice<W> {
-    /// Creates a choice among `candidates`, which must not be empty. It begins with the way that `store` has for the key;
-    /// if that is none of the candidates, with the candidate that `first`, the static order, returns; and else with the
-    /// first candidate.
+    /// Creates a choice among `candidates`, which must not be empty. It begins with the way that `store` has for the
+    /// key; if that is none of the candidates, with the candidate that `first`, the static order, returns; and else
+    /// with the first candidate.
     pub fn new(
         key: Key,
         candidates: Vec<W>,

@@ -1,7 +1,7 @@
 //! Keys: what a choice depends on, in words and as a number.
 //!
-//! A user of choosers describes its keys and its ways once, as a [`Form`]: the words of each field, the size classes and
-//! the ways. All else follows from the form: the number of a key, its line in a tune file, and its description for
+//! A user of choosers describes its keys and its ways once, as a [`Form`]: the words of each field, the size classes
+//! and the ways. All else follows from the form: the number of a key, its line in a tune file, and its description for
 //! people.
 
 use std::cmp::Ordering;
@@ -10,8 +10,8 @@ use std::fmt;
 /// A value of a field, or a way: the word in a tune file, and the words for people.
 pub type Word = (&'static str, &'static str);
 
-/// Size classes. Class `n` begins at `first << (step * n)` bytes; the first class also has all shorter jobs, and the last
-/// one all longer jobs.
+/// Size classes. Class `n` begins at `first << (step * n)` bytes; the first class also has all shorter jobs, and the
+/// last one all longer jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// The first length of the first class, in bytes: a power of two.
@@ -174,7 +174,8 @@ impl Learnt {
         self.key.form.ways.get(usize::from(self.way)).copied().unwrap_or_default()
     }
 
-    /// Returns the line of a tune file: the name of the form, the words of the fields, the number of bytes, and the way.
+    /// Returns the line of a tune file: the name of the form, the words of the fields, the number of bytes, and the
+    /// way.
     pub fn line(&self) -> String {
         let mut line = self.key.form.name.to_owned();
         for (word, _) in self.key.words() {

@@ -29,9 +29,10 @@
 //! - Single outliers, such as a page fault, stolen time or the wait for a late rank, do not move a median. In the sums,
 //!   a cost counts as at most `OUTLIER` medians, and a cost before any median as nothing.
 //!
-//! `shared.rs` has choosers that several threads share, `form.rs` the keys of choices, `store.rs` what is known about them, and `candidates.rs` joins a chooser with both.
-//! So a user brings a table of ways and one function that returns the key of a call. `contiguous/own.rs`,
-//! `plan/contest.rs`, the runtime (transports, collective calls, waits, files) and the interposer use choosers.
+//! `shared.rs` has choosers that several threads share, `form.rs` the keys of choices, `store.rs` what is known about
+//! them, and `candidates.rs` joins a chooser with both. So a user brings a table of ways and one function that returns
+//! the key of a call. `contiguous/own.rs`, `plan/contest.rs`, the runtime (transports, collective calls, waits, files)
+//! and the interposer use choosers.
 
 mod candidates;
 mod form;
@@ -49,8 +50,8 @@ pub use store::{Store, store};
 
 use std::time::Duration;
 
-/// Returns the cost of a job that took `time` for `bytes` bytes: the time per byte, in 2^-20 ns, because jobs of one class
-/// have different lengths.
+/// Returns the cost of a job that took `time` for `bytes` bytes: the time per byte, in 2^-20 ns, because jobs of one
+/// class have different lengths.
 pub fn cost(time: Duration, bytes: u64) -> u64 {
     u64::try_from((time.as_nanos() << 20) / u128::from(bytes.max(1))).unwrap_or(u64::MAX)
 }

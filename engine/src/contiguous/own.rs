@@ -1,10 +1,10 @@
 //! Picks the method of copies for which no caller has asked for one, and none is fixed.
 //!
 //! Runs below [`WATCHED`] bytes take vector moves and do not come here. For longer runs there is one chooser per size
-//! class, which times a few real copies with the clock that [`set_clock`] has set. A run of at least [`TIMED`] bytes asks
-//! its chooser each time. For shorter runs that would cost too much: only one run in [`TURNS`] asks, and the
-//! others take the method that the chooser has found best so far. If there is no clock, nothing is timed, and
-//! runs take vector moves.
+//! class, which times a few real copies with the clock that [`set_clock`] has set. A run of at least [`TIMED`] bytes
+//! asks its chooser each time. For shorter runs that would cost too much: only one run in [`TURNS`] asks, and the
+//! others take the method that the chooser has found best so far. If there is no clock, nothing is timed, and runs take
+//! vector moves.
 //!
 //! There are two sets of choosers ([`Source`]). If another processor has just written the bytes, they lie in its
 //! caches, and the quickest method for them may be slow for other copies. In one process, streaming stores were the

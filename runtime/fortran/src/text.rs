@@ -156,8 +156,8 @@ impl Strings {
     ///
     /// # Safety
     ///
-    /// - `text` is `MPI_ARGVS_NULL`, or the address of a matrix of strings of `length` bytes with `number` rows. Each row
-    ///   contains a blank string.
+    /// - `text` is `MPI_ARGVS_NULL`, or the address of a matrix of strings of `length` bytes with `number` rows. Each
+    ///   row contains a blank string.
     pub unsafe fn argvs(text: *mut c_char, length: usize, number: i64) -> Self {
         let mut strings = Self::NONE;
         if !sentinel::no_arguments(text) {

@@ -273,11 +273,11 @@ impl Awaited {
 }
 
 /// Frees the freed requests that are complete, and waits for some of the others. A program must not finalize while a
-/// message is missing (MPI-5.0 section 11.2.2), and `MPI_Comm_disconnect` waits for all communication (section 11.10.4),
-/// so the wait of a correct program ends.
+/// message is missing (MPI-5.0 section 11.2.2), and `MPI_Comm_disconnect` waits for all communication (section
+/// 11.10.4), so the wait of a correct program ends.
 pub fn sweep(next: &Next, awaited: Awaited) {
-    // One thread at a time has the list, so that a thread that waits sees all requests. The thread gives them back after
-    // each look, so that calls of other threads deliver the data of requests for which nobody waits.
+    // One thread at a time has the list, so that a thread that waits sees all requests. The thread gives them back
+    // after each look, so that calls of other threads deliver the data of requests for which nobody waits.
     static SWEEPING: Mutex<()> = Mutex::new(());
     let (mut start, mut said) = (None, false);
     while ORPHAN_COUNT.load(Ordering::Relaxed) != 0 {
@@ -304,8 +304,8 @@ pub fn sweep(next: &Next, awaited: Awaited) {
     }
 }
 
-/// Frees the freed requests that are complete. Returns the function of the program that waits for another one; `None` if
-/// none waits. It does not wait for a request that the host cannot test.
+/// Frees the freed requests that are complete. Returns the function of the program that waits for another one; `None`
+/// if none waits. It does not wait for a request that the host cannot test.
 fn look(next: &Next, awaited: Awaited) -> Option<&'static str> {
     let all = std::mem::take(&mut *orphans());
     let (mut left, mut function) = (Vec::new(), None);

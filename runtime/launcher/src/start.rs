@@ -1,9 +1,9 @@
 //! Makes the job, and starts worlds in it. A world is a group of ranks that start together: the ranks of the command
-//! line, or ranks that join the running job later. Starting a world means: make the descriptors, fork the processes, and
-//! then let all of them continue at the same time.
+//! line, or ranks that join the running job later. Starting a world means: make the descriptors, fork the processes,
+//! and then let all of them continue at the same time.
 //!
-//! This file uses the results of `args/`, `program.rs` and `placement.rs`. `watch/` starts the worlds of the job that it
-//! watches. `runtime/job/src/shm/README.md` describes the steps.
+//! This file uses the results of `args/`, `program.rs` and `placement.rs`. `watch/` starts the worlds of the job that
+//! it watches. `runtime/job/src/shm/README.md` describes the steps.
 //!
 //! Invariants:
 //! - Every child waits at a gate (it reads from a pipe) until all children of its world exist and the segment has
@@ -121,8 +121,8 @@ pub fn make(ranks: usize, table: &[CpuInfo], flags: JobFlags) -> Result<Made, St
     Ok(Made { segment, input, stdin })
 }
 
-/// Starts the ranks that `job` describes as a world of the job with the shared memory `segment`, in slots that are free.
-/// The first rank reads its standard input from `stdin`, if there is one.
+/// Starts the ranks that `job` describes as a world of the job with the shared memory `segment`, in slots that are
+/// free. The first rank reads its standard input from `stdin`, if there is one.
 ///
 /// # Errors
 ///

@@ -192,8 +192,8 @@ fn is_stopped(pid: i32) -> bool {
     matches!(inspect::state(pid), Some('T' | 't'))
 }
 
-/// Returns a line for each rank (the ranks are in the order of their slots) that says what it waits for, or what it does instead. The second value says whether any
-/// rank waits.
+/// Returns a line for each rank (the ranks are in the order of their slots) that says what it waits for, or what it
+/// does instead. The second value says whether any rank waits.
 pub fn lines(segment: &Segment, ranks: &[Rank]) -> (Vec<String>, bool) {
     let time = clock::monotonic_nanoseconds();
     let found = ranks.iter().enumerate().map(|(slot, rank)| Now::of(segment, slot, *rank));

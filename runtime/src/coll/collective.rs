@@ -382,9 +382,9 @@ impl Communicator {
         unsafe { calls::start(self.endpoint(), place, |steps| self.list(steps, call)) }
     }
 
-    /// Takes part in a collective call that this rank cannot start, because of `error`. The ranks that depend on its data
-    /// get an error, too; but if the ranks compare their arguments first (`TYPEPACK_CHECK_TYPES=1`), they may get the data.
-    /// Returns `error`, or what is wrong with the call.
+    /// Takes part in a collective call that this rank cannot start, because of `error`. The ranks that depend on its
+    /// data get an error, too; but if the ranks compare their arguments first (`TYPEPACK_CHECK_TYPES=1`), they may get
+    /// the data. Returns `error`, or what is wrong with the call.
     ///
     /// # Safety
     ///

@@ -4,9 +4,9 @@
 //! `collective.rs` has the type [`Collective`], whose values describe calls, and the three ways to make a call: run,
 //! start, prepare. In `schedule/`, one file per operation lists the steps. `create.rs` makes communicators from other
 //! communicators; `create/` makes intercommunicators, merges them, makes communicators from groups without a parent
-//! communicator, and communicators with topologies. `operator.rs` has the predefined operations on elements, `operator/`
-//! the arithmetic of types that Rust does not have. `values.rs` has the safe reductions of values, and `scope.rs` the
-//! safe nonblocking forms. `README.md` follows one call through the files.
+//! communicator, and communicators with topologies. `operator.rs` has the predefined operations on elements,
+//! `operator/` the arithmetic of types that Rust does not have. `values.rs` has the safe reductions of values, and
+//! `scope.rs` the safe nonblocking forms. `README.md` follows one call through the files.
 //!
 //! With `TYPEPACK_CHECK_TYPES=1` (which must be set for all ranks or for none), all ranks compare the arguments of a
 //! blocking call before it begins, and those of a persistent operation when it is prepared (`check.rs`). Calls on

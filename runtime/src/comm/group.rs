@@ -1,9 +1,9 @@
 //! Groups: ordered sets of processes (MPI-5.0 section 6.3).
 //!
-//! A communicator has a group, and uses it to translate its own ranks into processes (`comm/peers.rs`). `endpoint/` knows
-//! only processes. The interface of the library calls the number of a process its world rank: in the world with which a
-//! job begins, both are the same. A program makes groups from other groups
-//! without communication. `coll/create.rs` makes communicators from groups.
+//! A communicator has a group, and uses it to translate its own ranks into processes (`comm/peers.rs`). `endpoint/`
+//! knows only processes. The interface of the library calls the number of a process its world rank: in the world with
+//! which a job begins, both are the same. A program makes groups from other groups without communication.
+//! `coll/create.rs` makes communicators from groups.
 //!
 //! Invariant: a group contains a process at most once, and `places` is the inverse of `processes`.
 

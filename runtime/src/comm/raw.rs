@@ -90,8 +90,8 @@ impl Messages {
         unsafe { self.send_apart(mode, origin, plan, count, dest, tag) }
     }
 
-    /// Does what [`send`](Self::send) does. The parts of the elements come in registers. As one argument, they would come
-    /// in memory, written in three pieces, and the CPU would wait when this function copies the pieces at once.
+    /// Does what [`send`](Self::send) does. The parts of the elements come in registers. As one argument, they would
+    /// come in memory, written in three pieces, and the CPU would wait when this function copies the pieces at once.
     ///
     /// # Safety
     ///

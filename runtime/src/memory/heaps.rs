@@ -30,8 +30,8 @@ pub(crate) struct Heaps {
     segment: Arc<Segment>,
     rank: usize,
     own: OnceLock<Option<Heap>>,
-    /// The heaps of the other processes, by slot, in rows of [`ROW`] slots. The entry of this process stays empty. A row
-    /// without heaps takes no memory, because most slots stay free.
+    /// The heaps of the other processes, by slot, in rows of [`ROW`] slots. The entry of this process stays empty. A
+    /// row without heaps takes no memory, because most slots stay free.
     others: Box<[OnceLock<Row>]>,
     /// True if the address space of this process is limited.
     scarce: bool,
@@ -75,8 +75,8 @@ impl Heaps {
         Some(if no_room && self.unmap_unused() { heap.alloc(len, align, zeroed) } else { first })
     }
 
-    /// Returns the heap of another rank. Returns `None` if the job has no heaps, or if `rank` is this rank or no process
-    /// has its slot.
+    /// Returns the heap of another rank. Returns `None` if the job has no heaps, or if `rank` is this rank or no
+    /// process has its slot.
     #[inline]
     pub(crate) fn of(&self, rank: usize) -> Option<&Extents> {
         let known = self.others.get(rank / ROW).and_then(OnceLock::get);

@@ -1,14 +1,14 @@
 //! The address of a process, the only address below communicators.
 //!
-//! A program names processes by ranks of communicators. `comm/` translates a rank into a [`Process`], and a process into a
-//! rank again when a call ends. Messages, schedules, requests and the heaps know only processes. The world is a group of
-//! processes like every other group: the processes that the launcher has started together.
+//! A program names processes by ranks of communicators. `comm/` translates a rank into a [`Process`], and a process
+//! into a rank again when a call ends. Messages, schedules, requests and the heaps know only processes. The world is a
+//! group of processes like every other group: the processes that the launcher has started together.
 
 use std::fmt;
 
 /// A process of the job: its slot in the segment that this process has joined (`typepack_job::shm`). The processes with
-/// which a job begins have the first slots. A process that joins the job later has a slot after them, and has no rank in
-/// their world.
+/// which a job begins have the first slots. A process that joins the job later has a slot after them, and has no rank
+/// in their world.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Process(u32);
 

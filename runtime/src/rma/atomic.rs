@@ -34,7 +34,7 @@ impl ElementKind {
 }
 
 /// How the processor updates an element.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Instruction {
     Load,
     Swap,
@@ -44,17 +44,21 @@ enum Instruction {
     And,
     Or,
     Xor,
-    /// Like `AddReals`, with the value of a function.
-    Combine(Combiner),
+    /// Like `AddReals`, with the value of the function of the update.
+    Combine,
 }
 
-/// An update of elements of a predefined type of 4 or 8 bytes.
+/// An update of elements of a predefined type of 4 or 8 bytes. Calls pass it in two registers.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct ElementUpdate {
     instruction: Instruction,
     is_wide: bool,
+    /// The function of [`Instruction::Combine`].
+    function: Option<Combiner>,
 }
+
+const _: () = assert!(size_of::<ElementUpdate>() == 16);
 
 impl ElementUpdate {
     /// Prepares an update that needs no function: loads, replacements and sums of numbers of 8 bytes (`is_wide`) or 4
@@ -69,7 +73,7 @@ impl ElementUpdate {
             (Update::Combine(Operator::Sum), ElementKind::Reals) => Instruction::AddReals,
             _ => return None,
         };
-        Some(Self { instruction, is_wide })
+        Some(Self { instruction, is_wide, function: None })
     }
 
     /// Prepares an update of elements of type `named`. Returns `None` if the type has another size or several members,
@@ -82,18 +86,21 @@ impl ElementUpdate {
         }
         let is_wide = named.size() == 8;
         Self::simple(update, ElementKind::of(named), is_wide).or_else(|| {
-            let function = |operator: Operator| operator.combiner(named);
-            let instruction = match update {
-                Update::NoOp => Instruction::Load,
-                Update::Replace => Instruction::Swap,
-                Update::Combine(operator) => match (operator, function(operator)?) {
-                    (Operator::Band, _) => Instruction::And,
-                    (Operator::Bor, _) => Instruction::Or,
-                    (Operator::Bxor, _) => Instruction::Xor,
-                    (_, function) => Instruction::Combine(function),
-                },
+            let (instruction, function) = match update {
+                Update::NoOp => (Instruction::Load, None),
+                Update::Replace => (Instruction::Swap, None),
+                Update::Combine(operator) => {
+                    let function = operator.combiner(named)?;
+                    let instruction = match operator {
+                        Operator::Band => Instruction::And,
+                        Operator::Bor => Instruction::Or,
+                        Operator::Bxor => Instruction::Xor,
+                        _ => Instruction::Combine,
+                    };
+                    (instruction, Some(function))
+                }
             };
-            Some(Self { instruction, is_wide })
+            Some(Self { instruction, is_wide, function })
         })
     }
 
@@ -140,8 +147,8 @@ impl ElementUpdate {
         // SAFETY: the caller guarantees the conditions.
         unsafe {
             match self.is_wide {
-                true => update8(self.instruction, at, operands, results, elements),
-                false => update4(self.instruction, at, operands, results, elements),
+                true => update8(*self, at, operands, results, elements),
+                false => update4(*self, at, operands, results, elements),
             }
         }
     }
@@ -156,7 +163,7 @@ macro_rules! width {
         /// - The conditions of [`ElementUpdate::run`], for elements of this size.
         #[inline(always)]
         unsafe fn $update(
-            instruction: Instruction,
+            ElementUpdate { instruction, function, .. }: ElementUpdate,
             at: *mut u8,
             operands: *const u8,
             results: *mut u8,
@@ -197,7 +204,9 @@ macro_rules! width {
                     Instruction::AddReals => exchange(cell, |old| {
                         (<$real>::from_bits(old) + <$real>::from_bits(operand)).to_bits()
                     }),
-                    Instruction::Combine(combine) => exchange(cell, |old| {
+                    Instruction::Combine => exchange(cell, |old| {
+                        // `new` has set the function.
+                        let Some(combine) = function else { return old };
                         let mut new = operand;
                         let (lower, result) =
                             ((&raw const old).cast(), (&raw mut new).cast::<u8>());

@@ -114,8 +114,8 @@ fn take<W: SharedWord>(word: &W) -> Option<Inside<'_, W>> {
 /// Takes the first word that no other thread uses. Waits until there is one.
 ///
 /// # Errors
-/// Returns `ErrorKind::Other` if no word has changed in `most` pauses. The threads of this rank change their words in each
-/// update. So another rank has written to the words, which only this rank may write.
+/// Returns `ErrorKind::Other` if no word has changed in `most` pauses. The threads of this rank change their words in
+/// each update. So another rank has written to the words, which only this rank may write.
 #[cold]
 fn take_any<'a, W: SharedWord>(
     word: impl Fn(usize) -> Result<&'a W>,

@@ -42,8 +42,8 @@ impl Window {
         (at as usize & (size - 1) == 0).then_some(at)
     }
 
-    /// Runs `work`, which updates an element at a target, if no instruction may do this at once: usually, the target uses
-    /// locks. Returns whether the call has done this.
+    /// Runs `work`, which updates an element at a target, if no instruction may do this at once: usually, the target
+    /// uses locks. Returns whether the call has done this.
     fn in_turn(&self, target: usize, displacement: i64, work: &dyn Fn()) -> bool {
         let number = range_of(self.offset_of(target, displacement));
         // The call that serves all cases finds the error again.

@@ -513,8 +513,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         *first = edges.len() as u32 - 1;
     }
 
-    /// Refuses the call: no step moves data, and the schedule, once it has all its steps, tells the other ranks that this
-    /// rank has failed. The start of the schedule returns `error`.
+    /// Refuses the call: no step moves data, and the schedule, once it has all its steps, tells the other ranks that
+    /// this rank has failed. The start of the schedule returns `error`.
     pub fn refuse(&mut self, error: Error) {
         self.schedule.refused.get_or_insert(error);
     }

@@ -308,8 +308,8 @@ impl Fabric {
     /// rank yet.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Other` if `from` has named an area that does not exist or has no valid geometry, or the system
-    /// refuses to map the area, and `ErrorKind::NoMemory` if the address space is too small.
+    /// Returns `ErrorKind::Other` if `from` has named an area that does not exist or has no valid geometry, or the
+    /// system refuses to map the area, and `ErrorKind::NoMemory` if the address space is too small.
     pub fn written_by(&self, from: usize) -> Result<Option<Area>> {
         let found = self.contacts()?.written_by(from).map_err(|e| of_contact(from, e))?;
         // SAFETY: `written_by` checks what `from` wrote, and returns the base of a mapped area of this geometry.
@@ -384,8 +384,9 @@ impl Fabric {
         self.ring(self.rank);
     }
 
-    /// Returns an error if a rank that shares a communicator with this rank has died, and otherwise `None`. The launcher
-    /// then ends this rank. Unless this program handles SIGTERM itself, the function does not return in this case.
+    /// Returns an error if a rank that shares a communicator with this rank has died, and otherwise `None`. The
+    /// launcher then ends this rank. Unless this program handles SIGTERM itself, the function does not return in this
+    /// case.
     #[cold]
     pub fn failure(&self) -> Option<Error> {
         let segment = self.segment.as_ref()?;

@@ -6,9 +6,9 @@
 //! knows most about it, picks a way and tells the sender in the CTS or in the request for help. The
 //! receiver measures the time, and a chooser (`typepack_engine::choice`) learns from it.
 //!
-//! There is one choice per key ([`key`]): what the situation says apart from the load, and a size class. Its first way is
-//! the way that earlier jobs have learnt. If there is none, it is the best way of the nearest size class whose best way
-//! was found by measurement, and otherwise the way of the static rule ([`fused_first`]).
+//! There is one choice per key ([`key`]): what the situation says apart from the load, and a size class. Its first way
+//! is the way that earlier jobs have learnt. If there is none, it is the best way of the nearest size class whose best
+//! way was found by measurement, and otherwise the way of the static rule ([`fused_first`]).
 //!
 //! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is matched while no
 //! other long message is on its way to this rank, and ends when no long message is on its way to this rank any more. A
@@ -309,8 +309,8 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// Sets whether this rank measures, the method that all copies must use (`None`: any method), and where the ways are
-    /// that the process knows.
+    /// Sets whether this rank measures, the method that all copies must use (`None`: any method), and where the ways
+    /// are that the process knows.
     pub fn set(&mut self, measures: bool, copy: Option<Method>, store: Option<&'static Store>) {
         (self.measures, self.copy, self.store) = (measures, copy, store);
         self.entries.clear();

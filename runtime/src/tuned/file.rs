@@ -1,5 +1,5 @@
-//! The file of `TYPEPACK_TUNE_FILE`: what jobs on this machine have learnt about the ways of messages, of collective calls
-//! and of copies.
+//! The file of `TYPEPACK_TUNE_FILE`: what jobs on this machine have learnt about the ways of messages, of collective
+//! calls and of copies.
 //!
 //! `world.rs` reads the file when a rank joins the job, and writes the file when rank 0 leaves the job. `typepack info`
 //! shows the file (`../tuned.rs`). The choices begin with what the file says, and measure as they do without a file.
@@ -16,9 +16,10 @@
 //! copies own 131072 pages
 //! ```
 //!
-//! Each further line is a key and its best way, in the words of the key's form (`typepack_engine::choice::Form`). The file
-//! is untrusted input: a file with any other line is ignored as a whole, and so is a file of another version or another
-//! processor. At the end of the job rank 0 replaces such a file, but never a file that does not begin like a tune file.
+//! Each further line is a key and its best way, in the words of the key's form (`typepack_engine::choice::Form`). The
+//! file is untrusted input: a file with any other line is ignored as a whole, and so is a file of another version or
+//! another processor. At the end of the job rank 0 replaces such a file, but never a file that does not begin like a
+//! tune file.
 
 use super::FORMS;
 use typepack_engine::choice::Learnt;

@@ -91,13 +91,12 @@ impl Candidate {
     }
 }
 
-/// Returns the candidates that are possible for `row` with buffers in `memory` on this machine. Copies
-/// through chunks (`ring`) are possible for all rows, and copies out of the shared heap (`heap`) for memory
-/// of `MPI_Alloc_mem`; each of them exists with every copy method of the machine. So do messages in `parts`, if the row's name says that a
-/// message has more than 8 KiB and at most 256 KiB. Contiguous data can also be packed
-/// with each other method and unpacked with streaming stores (`streamed`). Copies between private
-/// memories (`cma`) are possible for contiguous user memory; the operating system carries them out with a
-/// method of its own.
+/// Returns the candidates that are possible for `row` with buffers in `memory` on this machine. Copies through chunks
+/// (`ring`) are possible for all rows, and copies out of the shared heap (`heap`) for memory of `MPI_Alloc_mem`; each
+/// of them exists with every copy method of the machine. So do messages in `parts`, if the row's name says that a
+/// message has more than 8 KiB and at most 256 KiB. Contiguous data can also be packed with each other method and
+/// unpacked with streaming stores (`streamed`). Copies between private memories (`cma`) are possible for contiguous
+/// user memory; the operating system carries them out with a method of its own.
 ///
 /// Every collective call can go by messages or through cells. In the cells of a reduction whose result all ranks or one
 /// rank need, the ranks combine all elements or a slice each (`whole`, `slices`). Most calls can cut longer data into

@@ -2,8 +2,9 @@
 //! way of each long message and the method of each collective call, with forced ones.
 //!
 //! The flow: `command.rs` (arguments) -> `candidate.rs` (the forced ways that are possible for a row, and the
-//! environment variables that force them) -> this file (jobs of one installed typepack, one for each way and one
-//! for the static order, that take turns) -> `report.rs` (table, CSV, summary). `../../regret/` computes regrets and verdicts.
+//! environment variables that force them) -> this file (jobs of one installed typepack, one for each way and one for
+//! the static order, that take turns) -> `report.rs` (table, CSV, summary). `../../regret/` computes regrets and
+//! verdicts.
 //!
 //! Invariant: every row is measured with new jobs. So the free choice has learned nothing when a row
 //! begins, and the time of all exchanges of its job includes the learning.

@@ -1,5 +1,5 @@
-//! Tests of what several threads share: choosers (`choice/shared.rs`). Loom runs two threads in every interleaving; the last
-//! test runs real threads that copy bytes.
+//! Tests of what several threads share: choosers (`choice/shared.rs`). Loom runs two threads in every interleaving; the
+//! last test runs real threads that copy bytes.
 
 use super::super::own;
 use super::super::{LONG, Method, available, copy, set_fixed, with};

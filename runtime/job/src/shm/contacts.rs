@@ -79,10 +79,10 @@ impl Contacts {
         Ok(Self { segment, slot, mailbox, known: Mutex::default() })
     }
 
-    /// Makes the first contact with the process in slot `to`: takes an area, allocates memory for its first page, writes
-    /// `geometry` into it, and writes the area's number into the mailbox of `to`. Returns the address of the area's
-    /// first byte, and the geometry of the pair. If this process already has an area for `to`, the function only returns
-    /// what it has. [`Contacts::reserve`] allocates memory for the rest of the area.
+    /// Makes the first contact with the process in slot `to`: takes an area, allocates memory for its first page,
+    /// writes `geometry` into it, and writes the area's number into the mailbox of `to`. Returns the address of the
+    /// area's first byte, and the geometry of the pair. If this process already has an area for `to`, the function only
+    /// returns what it has. [`Contacts::reserve`] allocates memory for the rest of the area.
     ///
     /// # Errors
     ///
@@ -178,9 +178,9 @@ impl Contacts {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if the number that the mailbox holds for `from` is not the number of
-    /// an area, or if the area has no valid geometry, [`ErrorKind::NoMemory`] if address space has run out, and [`ErrorKind::System`] if the system
-    /// refuses for another reason.
+    /// Returns [`ErrorKind::Argument`] if the number that the mailbox holds for `from` is not the number of an area, or
+    /// if the area has no valid geometry, [`ErrorKind::NoMemory`] if address space has run out, and
+    /// [`ErrorKind::System`] if the system refuses for another reason.
     ///
     /// # Panics
     ///
@@ -203,7 +203,8 @@ impl Contacts {
     ///
     /// # Panics
     ///
-    /// Panics if there is no such slot, or if a pool has fewer than `chunks` chunks or an earlier call has passed fewer.
+    /// Panics if there is no such slot, or if a pool has fewer than `chunks` chunks or an earlier call has passed
+    /// fewer.
     pub fn pool(&self, slot: usize, chunks: usize) -> Result<NonNull<u8>, Error> {
         let mut known = self.lock();
         if let Some(map) = known.pools.get(&slot) {

@@ -1,8 +1,8 @@
 //! Describes how a failed rank ended, and lets the launcher tell other ranks of it. This file converts an [`Ending`]
 //! to text, to an exit code, and to and from the word of a rank's slot.
 //!
-//! The launcher decides how the rank ended (`launcher/src/ending.rs`), and stores that in the slot of this rank. Then it
-//! adds 1 to the word `failures` of each rank that shares a communicator with the failed one, and wakes this rank. A
+//! The launcher decides how the rank ended (`launcher/src/ending.rs`), and stores that in the slot of this rank. Then
+//! it adds 1 to the word `failures` of each rank that shares a communicator with the failed one, and wakes this rank. A
 //! rank reads its own word `failures` to find out whether anything that concerns it has failed.
 //!
 //! Invariant: what the slot of a failed rank says never changes.

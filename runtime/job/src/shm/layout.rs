@@ -293,9 +293,9 @@ pub const HASH: u64 = {
     hash
 };
 
-/// The offsets of the parts of a segment. They are computed from the numbers of slots, areas and CPUs and
-/// from the sizes of an area and of a heap. An area has room for every pair, unless all slots belong to the ranks: then it
-/// has room for the pairs of a job of so many processes.
+/// The offsets of the parts of a segment. They are computed from the numbers of slots, areas and CPUs and from the
+/// sizes of an area and of a heap. An area has room for every pair, unless all slots belong to the ranks: then it has
+/// room for the pairs of a job of so many processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     ranks: usize,
@@ -537,8 +537,8 @@ mod tests {
         }
     }
 
-    /// Checks that two jobs that have free slots have all parts of the segment at the same offsets, whatever their numbers
-    /// of ranks.
+    /// Checks that two jobs that have free slots have all parts of the segment at the same offsets, whatever their
+    /// numbers of ranks.
     #[test]
     fn the_number_of_ranks_moves_nothing() {
         let few = Layout::new(5, room(64, 8)).expect("in range");

@@ -25,13 +25,13 @@
 //! ```
 //!
 //! The pages of an area get memory only when the pair needs them. A pair of a job of many processes begins with the
-//! ring of level 0, which lies in the first page, and takes the ring of the next level when the ring is full or
-//! a payload does not fit. Only a pair of a job of a few processes uses the ring of level 3 or 4, from the beginning;
-//! the areas of other pairs end before it. The sender decides when it first writes to the receiver, and the [`Geometry`]
-//! stays: processes that join later change only the pairs that have not talked yet. The two rings have the same place, because no pair changes from one to the other. The
-//! stamps get memory before the first message through chunks. Chunks lie in the pool of the rank that writes them, and
-//! that rank lends them to all of its pairs (`layout.rs` has the pools). The small chunk belongs to the pair, so that a
-//! message can go on while the pool has no free chunk.
+//! ring of level 0, which lies in the first page, and takes the ring of the next level when the ring is full or a
+//! payload does not fit. Only a pair of a job of a few processes uses the ring of level 3 or 4, from the beginning; the
+//! areas of other pairs end before it. The sender decides when it first writes to the receiver, and the [`Geometry`]
+//! stays: processes that join later change only the pairs that have not talked yet. The two rings have the same place,
+//! because no pair changes from one to the other. The stamps get memory before the first message through chunks. Chunks
+//! lie in the pool of the rank that writes them, and that rank lends them to all of its pairs (`layout.rs` has the
+//! pools). The small chunk belongs to the pair, so that a message can go on while the pool has no free chunk.
 //!
 //! Invariants: every word has exactly one writer, except for the word on the claims line and the recall
 //! words. Both ranks change these words by compare-and-swap. They change the claims word while they copy one
@@ -226,7 +226,8 @@ pub const SMALL_CHUNK_BYTES: usize = 3 << 10;
 /// Size in bytes of the part of an ordered pair's area that every pair has; a whole number of pages.
 pub const PAIR_BYTES: usize = 0x1c000;
 
-/// Size in bytes of the largest area of an ordered pair: the area of a pair that begins with the ring of the last level.
+/// Size in bytes of the largest area of an ordered pair: the area of a pair that begins with the ring of the last
+/// level.
 pub const LARGEST_PAIR_BYTES: usize = Geometry::of(2).bytes();
 
 /// The sizes of the parts of a pair. The sender chooses them when it first writes to the receiver, stores them in the

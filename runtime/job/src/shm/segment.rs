@@ -204,8 +204,9 @@ impl Segment {
         header.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Gives the next free slots to a world of `ranks` ranks, which the launcher is about to start: the ranks with which
-    /// the job begins, or ranks that join later. A slot of a process that has joined is never given twice. Only the launcher calls this function.
+    /// Gives the next free slots to a world of `ranks` ranks, which the launcher is about to start: the ranks with
+    /// which the job begins, or ranks that join later. A slot of a process that has joined is never given twice. Only
+    /// the launcher calls this function.
     ///
     /// # Errors
     /// Returns [`ErrorKind::NoMemory`] if the job has too few free slots or memory has run out, and
@@ -234,8 +235,8 @@ impl Segment {
         Ok(world)
     }
 
-    /// Takes back the slots of the last world, of which no process has been able to join the job. Only the launcher calls
-    /// this function.
+    /// Takes back the slots of the last world, of which no process has been able to join the job. Only the launcher
+    /// calls this function.
     pub fn remove_world(&self, world: Range<usize>) {
         for slot in world.clone() {
             let RankSlot { group, program, bound_cpu, part_cpu, part_level, .. } = self.slot(slot);
@@ -260,8 +261,8 @@ impl Segment {
         (world.end <= self.layout.room().slots && world.contains(&slot)).then_some(world)
     }
 
-    /// Returns the number of slots that processes have taken so far. The number is at least that of the ranks with which
-    /// the job began, and at most that of all slots.
+    /// Returns the number of slots that processes have taken so far. The number is at least that of the ranks with
+    /// which the job began, and at most that of all slots.
     pub fn processes(&self) -> usize {
         let processes = self.header().processes.load(Ordering::Acquire) as usize;
         processes.clamp(self.layout.ranks(), self.layout.room().slots)

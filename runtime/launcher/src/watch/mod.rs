@@ -1,10 +1,10 @@
 //! Watches a job until all its ranks have ended.
 //!
-//! A job consists of worlds, groups of ranks that start together (`start.rs`). The ranks of the command line are the first
-//! world; [`Job::start`] adds others while the job runs. Each world has an end of its own (`ending.rs`): a failure ends
-//! the world of the rank that has failed. This file polls all descriptors, passes events to `ending.rs`, output to
-//! `forward.rs` and input to `input.rs`, prints what the ranks wait for (`waits.rs`), and answers each process that
-//! registers as a rank (`shm/attach.rs`).
+//! A job consists of worlds, groups of ranks that start together (`start.rs`). The ranks of the command line are the
+//! first world; [`Job::start`] adds others while the job runs. Each world has an end of its own (`ending.rs`): a
+//! failure ends the world of the rank that has failed. This file polls all descriptors, passes events to `ending.rs`,
+//! output to `forward.rs` and input to `input.rs`, prints what the ranks wait for (`waits.rs`), and answers each
+//! process that registers as a rank (`shm/attach.rs`).
 //!
 //! Invariants:
 //! - While it watches a job, mpiexec blocks nowhere except in `poll`.

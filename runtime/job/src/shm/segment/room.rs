@@ -56,8 +56,8 @@ impl Segment {
         }
     }
 
-    /// Maps the first `bytes` bytes of area `number`. The bytes are zero at the start of the job. The mapping may outlive
-    /// `self`.
+    /// Maps the first `bytes` bytes of area `number`. The bytes are zero at the start of the job. The mapping may
+    /// outlive `self`.
     ///
     /// Other processes may write to the area at any time. Therefore the caller may access the area only by
     /// atomics or by raw copies, and must tolerate any content. Before the first access to any part of the
@@ -65,8 +65,9 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if there is no area `number`, if `bytes` is 0, or if the areas of this segment are
-    /// shorter, [`ErrorKind::NoMemory`] if address space has run out, and [`ErrorKind::System`] if the system refuses for another reason.
+    /// Returns [`ErrorKind::Argument`] if there is no area `number`, if `bytes` is 0, or if the areas of this segment
+    /// are shorter, [`ErrorKind::NoMemory`] if address space has run out, and [`ErrorKind::System`] if the system
+    /// refuses for another reason.
     pub fn map_area(&self, number: usize, bytes: usize) -> Result<Mapping, Error> {
         self.check_range(0, bytes)?;
         let at = self.area(number)? as u64;
@@ -111,8 +112,8 @@ impl Segment {
         })
     }
 
-    /// Maps the first `chunks` chunks of the pool of `slot`. The mapping may outlive `self`. The conditions of [`Segment::map_area`] hold for the pool too;
-    /// [`Segment::reserve_pool`] allocates its memory.
+    /// Maps the first `chunks` chunks of the pool of `slot`. The mapping may outlive `self`. The conditions of
+    /// [`Segment::map_area`] hold for the pool too; [`Segment::reserve_pool`] allocates its memory.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Tests a process that joins a job after the job has started. The job starts with two ranks, and the slot
-//! of the process comes after the slots of these ranks. Many others join with it, so the pairs that talk later are smaller
+//! Tests a process that joins a job after the job has started. The job starts with two ranks, and the slot of the
+//! process comes after the slots of these ranks. Many others join with it, so the pairs that talk later are smaller
 //! than the pair of the two ranks.
 
 use super::super::*;
