@@ -2,27 +2,20 @@
 //! choices.
 //!
 //! `typepack_engine::choice` has the choices and what is known about them; the rooms that measure have a form each
-//! (`FORMS`). `tuned/file.rs` defines the file of `TYPEPACK_TUNE_FILE`. `world.rs` reads and writes the file; `typepack
-//! info` shows the file and the measurements.
+//! (`file.rs` lists them). `tuned/file.rs` defines the file of `TYPEPACK_TUNE_FILE`. `world.rs` reads and writes the
+//! file; `typepack info` shows the file and the measurements.
 
-use crate::coll::{choices, copies};
 use crate::sys::named::Entry;
 use crate::sys::text_file;
-use crate::transport::{part_choice, tuning};
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use typepack_engine::choice::{Form, Learnt};
-use typepack_engine::contiguous;
+use typepack_engine::choice::Learnt;
 
 pub use typepack_engine::choice::{Measured as Choice, TimedWay};
 
 pub(crate) mod file;
-
-/// The choices that a file has.
-static FORMS: [&Form; 5] =
-    [&tuning::FORM, &part_choice::FORM, &choices::FORM, &copies::FORM, &contiguous::FORM];
 
 /// Why a file of `TYPEPACK_TUNE_FILE` is ignored.
 #[derive(Debug)]

@@ -121,31 +121,38 @@ pub fn make(ranks: usize, table: &[CpuInfo], flags: JobFlags) -> Result<Made, St
     Ok(Made { segment, input, stdin })
 }
 
-/// Starts the ranks that `job` describes as a world of the job with the shared memory `segment`, in slots that are
-/// free. The first rank reads its standard input from `stdin`, if there is one.
+/// Starts the ranks that `job` describes as a world of the job with the shared memory `segment`, in the slots from
+/// `first` on, which are free. The first rank reads its standard input from `stdin`, if there is one.
 ///
 /// # Errors
 ///
 /// Returns a one-line message if the world cannot be started. In that case no child process of it remains, and its
-/// slots are free again.
+/// slots are free again, unless a child may have begun to run its program.
 pub fn start(
     segment: &Segment,
-    job: &Job,
+    (first, job): (usize, &Job),
     setting: &Setting<'_>,
     stdin: Option<OwnedFd>,
 ) -> Result<World, String> {
     // 1. Take the slots.
-    let slots = segment.add_world(job.ranks()).map_err(|error| error.to_string())?;
-    let started = start_in(segment, job, setting, (slots.clone(), stdin));
-    started.inspect_err(|_| segment.remove_world(slots))
+    let slots = segment.add_world(first, job.ranks()).map_err(|error| error.to_string())?;
+    let mut gate_is_open = false;
+    let started = start_in(segment, job, setting, (slots.clone(), stdin), &mut gate_is_open);
+    started.inspect_err(|_| {
+        if !gate_is_open {
+            segment.remove_world(slots);
+        }
+    })
 }
 
-/// Starts a world in `slots`. The first rank reads its standard input from `stdin`, if there is one.
+/// Starts a world in `slots`. The first rank reads its standard input from `stdin`, if there is one. `gate_is_open`
+/// becomes true when children may run their programs.
 fn start_in(
     segment: &Segment,
     job: &Job,
     setting: &Setting<'_>,
     (slots, stdin): (Range<usize>, Option<OwnedFd>),
+    gate_is_open: &mut bool,
 ) -> Result<World, String> {
     // 2. Make the pipes for the gate and for the report.
     let pipes = failed("cannot make a pipe");
@@ -186,7 +193,10 @@ fn start_in(
     while passed < passes.len() {
         // If the pipe is full, this write blocks until children have read some of the bytes.
         match stream::write(gate_writer.as_fd(), &passes[passed..]) {
-            Ok(stream::Transfer::Moved(n)) => passed += n,
+            Ok(stream::Transfer::Moved(n)) => {
+                *gate_is_open = true;
+                passed += n;
+            }
             Ok(_) => break, // No reader is left, because every child has been killed.
             Err(error) => {
                 abandon(&ranks);
@@ -197,7 +207,8 @@ fn start_in(
     Ok(World { slots, ranks, report })
 }
 
-/// Kills and reaps children that wait at the gate.
+/// Kills and reaps children that wait at the gate or have just passed it. (What a child has started by then ends with
+/// the child's control socket.)
 fn abandon(ranks: &[Rank]) {
     for rank in ranks {
         // Ignore errors: even without the signal, the child exits when mpiexec closes the gate.

@@ -353,6 +353,7 @@ impl Communicator {
     /// answer.
     #[doc(alias = "MPI_COMM_TYPE_HW_UNGUIDED")]
     pub fn dividing_resource(&self, placement: Option<&Placement>) -> Option<Resource> {
+        let world = self.endpoint().world();
         let groups = [Some(self.group()), self.remote_group()];
         let ranks: Vec<usize> = groups
             .into_iter()
@@ -360,8 +361,12 @@ impl Communicator {
             .flat_map(|group| (0..group.size()).filter_map(|rank| group.world_rank(rank)))
             .collect();
         Resource::ALL.into_iter().find(|&resource| {
-            let part = |rank: &usize| part_of(placement, *rank, resource);
-            ranks.iter().any(|rank| part(rank) != part(&ranks[0]))
+            // The placement knows the ranks of this world, and no others.
+            let part = |slot: &usize| {
+                let known = placement.filter(|_| world.contains(slot));
+                part_of(known, slot.saturating_sub(world.start), resource)
+            };
+            ranks.iter().any(|slot| part(slot) != part(&ranks[0]))
         })
     }
 

@@ -136,20 +136,20 @@ impl Endpoint {
         self.fabric.processes()
     }
 
-    /// Returns the CPU to which rank `rank` of the world is bound. Returns `None` if the rank is not bound
-    /// to a CPU.
+    /// Returns the CPU to which the process in slot `rank` is bound. Returns `None` if it is not bound to a CPU.
     pub fn cpu_of(&self, rank: usize) -> Option<Cpu> {
         self.fabric.cpu_of(rank)
     }
 
-    /// Returns how this rank reads the private memory of rank `rank` of the world; see [`Fabric::reader_of`].
+    /// Returns how this rank reads the private memory of the process in slot `rank`; see [`Fabric::reader_of`].
     pub fn reader_of(&self, rank: usize) -> Option<Reader> {
         self.fabric.reader_of(rank)
     }
 
-    /// From now on, this rank does not read the private memory of rank `rank` of the world, because a read has failed.
-    pub fn refuse_reads(&self, rank: usize) {
-        self.fabric.refuse_reads(rank);
+    /// Finds out whether this rank can still read the private memory of the process in slot `rank`, because a get has
+    /// failed.
+    pub fn doubt_reads(&self, rank: usize) {
+        self.fabric.doubt_reads(rank);
     }
 
     /// Returns a new context number, which this rank has given to no other communicator.
@@ -193,11 +193,10 @@ impl Endpoint {
     /// for a turn. Wakes the threads whose operations may have completed.
     #[inline]
     fn started(&self, state: &mut State, news: u64) -> Result<()> {
-        if !state.core.is_idle() {
-            state.core.progress_at_start()?;
-        }
+        let turned =
+            if state.core.is_idle() { Ok(()) } else { state.core.progress_at_start().map(drop) };
         self.notify(state, news);
-        Ok(())
+        turned
     }
 
     /// Runs the turn that follows the start of an operation that the call cannot take back. If the turn fails, the call

@@ -193,8 +193,8 @@ mod tests {
         // `of` returns `None` for the rank's own heap and for rank 2, which the job does not have.
         assert!(here.of(0).is_none() && here.of(2).is_none());
         // A process that joins later has a heap, too.
-        segment.add_world(2).expect("room");
-        segment.add_world(100).expect("room");
+        segment.add_world(0, 2).expect("room");
+        segment.add_world(2, 100).expect("room");
         assert!(here.of(100).is_some() && here.of(102).is_none() && here.of(usize::MAX).is_none());
         assert_eq!(here.others().map(|(rank, _)| rank).collect::<Vec<_>>(), [100]);
         let range = offset..offset + 64;

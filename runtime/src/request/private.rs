@@ -48,17 +48,28 @@ impl Readers {
     }
 
     /// Returns the reader of the memory of `rank`; `None` if this rank must not read that memory. Only the first call
-    /// attempts an access, to the probe that `probe` returns.
+    /// for which `probe` returns a probe attempts an access. (A rank that is still joining the job has none.)
     pub fn of(&self, rank: usize, probe: impl FnOnce() -> Option<Probe>) -> Option<Reader> {
         self.at(rank, |access| {
-            if matches!(access, Access::Unknown) {
-                *access = probe().and_then(attempt).map_or(Access::Refused, Access::Allowed);
+            if matches!(access, Access::Unknown)
+                && let Some(probe) = probe()
+            {
+                *access = attempt(probe).map_or(Access::Refused, Access::Allowed);
             }
             match *access {
                 Access::Allowed(reader) => Some(reader),
                 Access::Unknown | Access::Refused => None,
             }
         })
+    }
+
+    /// Attempts the access to the memory of `rank` again, after the system has refused a read that the program has
+    /// asked for: the memory may not exist there any more. If the attempt fails, too, this rank reads nothing of `rank`
+    /// from now on.
+    #[cold]
+    pub fn doubt(&self, rank: usize, probe: impl FnOnce() -> Option<Probe>) {
+        let reader = probe().and_then(attempt);
+        self.at(rank, |access| *access = reader.map_or(Access::Refused, Access::Allowed));
     }
 
     /// From now on, this rank does not read the memory of `rank`.
@@ -130,9 +141,17 @@ mod tests {
         assert_eq!(reader(3, number).is_some(), first);
         assert!(reader(2, number + 1).is_none() && reader(2, number).is_none());
         assert_eq!(probes.get(), 2);
+        // A rank that is still joining may be asked again later.
+        assert!(readers.of(4, || None).is_none());
+        assert_eq!(reader(4, number).is_some(), first);
+        // One address that cannot be read says nothing about the others.
+        readers.doubt(4, || Some((process, at, number)));
+        assert_eq!(reader(4, number).is_some(), first);
+        readers.doubt(4, || Some((process, 0, number)));
+        assert!(reader(4, number).is_none());
         readers.refuse(3);
         readers.refuse(5);
         assert!(reader(3, number).is_none() && reader(5, number).is_none());
-        assert_eq!(probes.get(), 2);
+        assert_eq!(probes.get(), 3);
     }
 }

@@ -104,7 +104,7 @@ impl Window {
         let world = self.comm.world_rank(far.target, "target_rank", ErrorKind::Rank)?;
         let lives = state_of(world, self.comm.endpoint().rank()) == Some(State::Registered);
         if !read && lives {
-            self.comm.endpoint().refuse_reads(world);
+            self.comm.endpoint().doubt_reads(world);
         }
         Ok(read && lives)
     }

@@ -28,7 +28,7 @@ use typepack_engine::reserve::{Grow, insist};
 /// Another rank, as the destination or source of messages: its slot, and its rank for error texts.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// The peer's slot in the job.
+    /// The peer's process.
     pub process: Process,
     /// The peer's rank in the communicator.
     pub rank: usize,

@@ -5,7 +5,7 @@
 //! `neighbors.rs` has the neighbours of one rank, in the order of the neighbourhood collectives.
 //! `locality.rs` places the ranks of a grid so that neighbours share as much of the machine as possible.
 //!
-//! A communicator (`comm/`) may have a [`Topology`]. `coll/topology/` makes such communicators, and
+//! A communicator (`comm/`) may have a [`Topology`]. `coll/create/topology/` makes such communicators, and
 //! `coll/schedule/neighbors.rs` exchanges data between neighbours.
 
 mod adjacency;

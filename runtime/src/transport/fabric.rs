@@ -83,7 +83,7 @@ impl Fabric {
     }
 
     /// Joins the job whose shared memory is `segment`. This process gets the slot `rank`, and the function
-    /// allocates the memory of this rank's mailbox. Its world are the ranks that the launcher has started with it.
+    /// allocates the memory of this rank's mailbox. Its world consists of the ranks that the launcher has started with it.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another
@@ -212,6 +212,11 @@ impl Fabric {
     /// not permit it, or if an earlier read has failed.
     pub fn reader_of(&self, rank: usize) -> Option<Reader> {
         self.readers.of(rank, || self.probe_of(rank))
+    }
+
+    /// Finds out whether this rank can still read the private memory of `rank`, because a get has failed.
+    pub fn doubt_reads(&self, rank: usize) {
+        self.readers.doubt(rank, || self.probe_of(rank));
     }
 
     /// From now on, this rank does not read the private memory of `rank`, because a read has failed.

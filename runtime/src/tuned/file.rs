@@ -21,8 +21,14 @@
 //! another processor. At the end of the job rank 0 replaces such a file, but never a file that does not begin like a
 //! tune file.
 
-use super::FORMS;
-use typepack_engine::choice::Learnt;
+use crate::coll::{choices, copies};
+use crate::transport::{part_choice, tuning};
+use typepack_engine::choice::{Form, Learnt};
+use typepack_engine::contiguous;
+
+/// The choices that a file has.
+pub(super) static FORMS: [&Form; 5] =
+    [&tuning::FORM, &part_choice::FORM, &choices::FORM, &copies::FORM, &contiguous::FORM];
 
 /// Maximum length of a tune file in bytes. The longest file that typepack writes is shorter.
 pub const FILE_MAX: u64 = 2 << 20;

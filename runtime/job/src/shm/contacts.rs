@@ -114,6 +114,14 @@ impl Contacts {
             Some(number) => number,
             None => *known.spare.insert(self.segment.take_area()?),
         };
+        if known.maps.contains_key(&number) {
+            // A link uses the area, so its mapping has to stay.
+            known.spare = None;
+            let detail = format!(
+                "areas_taken: area {number} is in use: another process has overwritten the count"
+            );
+            return Err(Error::new(ErrorKind::Argument, detail));
+        }
         self.counted(PAGE, Need::Must, || self.segment.reserve_area(number, 0, PAGE))?;
         let map = self.segment.map_area(number, geometry.bytes())?;
         geometry_word(&map).store(geometry.to_word(), Ordering::Relaxed);
@@ -374,7 +382,12 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
         }
         all[1].mailbox_word(0).store(0, Ordering::Relaxed);
-        // Act as a faulty process that overwrites the count of taken areas.
+        // Act as a faulty process that overwrites the count of taken areas: one that is in use is not taken again.
+        let area = all[0].connect(1, PAIR).expect("room").0;
+        segment.header().areas_taken.store(0, Ordering::Relaxed);
+        assert_eq!(all[0].connect(0, PAIR).expect_err("in use").kind(), ErrorKind::Argument);
+        assert_eq!(all[0].writes_to(1), Some(area));
+        let (segment, all) = job(2);
         segment.header().areas_taken.store(u64::MAX - 1, Ordering::Relaxed);
         for _ in 0..4 {
             assert_eq!(all[0].connect(1, PAIR).expect_err("none").kind(), ErrorKind::NoMemory);

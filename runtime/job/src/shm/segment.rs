@@ -204,17 +204,17 @@ impl Segment {
         header.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Gives the next free slots to a world of `ranks` ranks, which the launcher is about to start: the ranks with
-    /// which the job begins, or ranks that join later. A slot of a process that has joined is never given twice. Only
-    /// the launcher calls this function.
+    /// Gives the slots from `first` on to a world of `ranks` ranks, which the launcher is about to start: the ranks with
+    /// which the job begins, or ranks that join later. Only the launcher calls this function. It keeps the number of the
+    /// next free slot itself, because every rank can write to the segment. It never gives the slot of a process that has
+    /// joined to another one.
     ///
     /// # Errors
     /// Returns [`ErrorKind::NoMemory`] if the job has too few free slots or memory has run out, and
     /// [`ErrorKind::System`] if the kernel refuses for another reason.
-    pub fn add_world(&self, ranks: usize) -> Result<Range<usize>, Error> {
+    pub fn add_world(&self, first: usize, ranks: usize) -> Result<Range<usize>, Error> {
         let slots = self.layout.room().slots;
-        let first = (self.header().processes.load(Ordering::Relaxed) as usize).min(slots);
-        let free = slots - first;
+        let free = slots.saturating_sub(first);
         if ranks == 0 || ranks > free {
             let detail = format!(
                 "{ranks} more ranks: the job has room for {slots} ranks, and {free} places are free"
@@ -556,23 +556,23 @@ mod tests {
     fn worlds_take_free_slots_in_turn() {
         let made = small();
         assert_eq!((made.processes(), made.world_of(0)), (3, None));
-        assert_eq!(made.add_world(3).expect("room"), 0..3);
-        assert_eq!(made.add_world(7).expect("room"), 3..10);
+        assert_eq!(made.add_world(0, 3).expect("room"), 0..3);
+        assert_eq!(made.add_world(3, 7).expect("room"), 3..10);
         made.slot(4).bind(1, Level::Core);
         made.remove_world(3..10);
         assert_eq!((made.processes(), made.world_of(4), made.bound_cpu(4)), (3, None, None));
-        assert_eq!(made.add_world(2).expect("room"), 3..5);
+        assert_eq!(made.add_world(3, 2).expect("room"), 3..5);
         assert_eq!(
             (made.processes(), made.world_of(1), made.world_of(4)),
             (5, Some(0..3), Some(3..5))
         );
         assert_eq!(made.world_of(5), None);
         for wrong in [0, MAX_SLOTS - 4, usize::MAX] {
-            let error = made.add_world(wrong).expect_err("no room");
+            let error = made.add_world(5, wrong).expect_err("no room");
             assert_eq!((error.kind(), made.processes()), (ErrorKind::NoMemory, 5), "{error}");
         }
-        assert_eq!(made.add_world(MAX_SLOTS - 5).expect("room").end, MAX_SLOTS);
-        assert!(made.add_world(1).is_err());
+        assert_eq!(made.add_world(5, MAX_SLOTS - 5).expect("room").end, MAX_SLOTS);
+        assert!(made.add_world(MAX_SLOTS, 1).is_err());
         // Words that no launcher would write.
         for (first, ranks) in [(5, 2), (4, 0), (2, 2), (u32::MAX, 7), (0, u32::MAX)] {
             made.slot(4).world.store(first, Ordering::Relaxed);

@@ -183,7 +183,7 @@ impl<'a> Job<'a> {
         setting: &start::Setting<'_>,
         stdin: Option<OwnedFd>,
     ) -> Result<(), String> {
-        let started = start::start(&self.segment, plan, setting, stdin)?;
+        let started = start::start(&self.segment, (self.ranks.len(), plan), setting, stdin)?;
         let world = self.worlds.len();
         self.ranks.extend(started.ranks.into_iter().map(|rank| Watched {
             rank,

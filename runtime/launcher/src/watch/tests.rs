@@ -109,7 +109,8 @@ fn ranks_join_a_running_job_and_their_failure_is_their_own() {
     let too_many = args::Job { apps: vec![app(4096, "")], ..second.clone() };
     let no_text = args::Job { apps: vec![app(1, ""), app(1, "a\0b")], ..second.clone() };
     for (wrong, why) in [(&too_many, "4096 more ranks"), (&no_text, "cannot start rank 1 of 2")] {
-        let error = start::start(&job.segment, wrong, &setting, None).expect_err("refused");
+        let error = start::start(&job.segment, (job.ranks.len(), wrong), &setting, None)
+            .expect_err("refused");
         assert!(error.contains(why), "{error}");
         assert_eq!(job.segment.processes(), 2);
     }

@@ -11,6 +11,9 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+/// Number of threads that sleep without taking memory first.
+const THREADS: usize = 4;
+
 /// What wakes one thread.
 pub(super) trait Bell: Clone + Default {
     /// Wakes the thread, also if it has not begun to wait yet.
@@ -81,9 +84,11 @@ pub(super) struct Sleepers<B> {
 }
 
 impl<B: Bell> Sleepers<B> {
-    /// Creates an empty list.
+    /// Creates an empty list. It has room for some threads, so that they need no memory when they first sleep.
     pub fn new() -> Self {
-        Self { polled: false, list: Vec::new(), tickets: 0, missed: 0, bells: Vec::new() }
+        let list = Vec::with_capacity(THREADS);
+        let bells = (0..THREADS).map(|_| B::default()).collect();
+        Self { polled: false, list, tickets: 0, missed: 0, bells }
     }
 
     /// Returns whether no thread sleeps.

@@ -216,7 +216,8 @@ impl State {
     fn wake_some(&mut self) {
         let requests = self.core.engine.requests_ref();
         self.sleepers.wake(|awaits| Self::has_come(requests, awaits).unwrap_or(true));
-        if self.core.has_errand() {
+        // A source may want turns soon, which a thread that sleeps does not know if nobody polls.
+        if self.core.has_errand() || self.core.nap().is_some() {
             self.sleepers.hand_on();
         }
     }
@@ -228,10 +229,12 @@ impl Endpoint {
             return state.failed.take().map_or(Ok(()), Err);
         }
         let news = state.news();
-        if state.core.progress()? {
+        let moved = state.core.progress();
+        // A turn that fails may have completed something before.
+        if !matches!(moved, Ok(false)) {
             self.notify(state, news);
         }
-        Ok(())
+        moved.map(|_| ())
     }
 
     /// Takes the lock, makes a turn, and runs the errands that are ready. Calls that do not wait use this
@@ -329,7 +332,10 @@ impl Endpoint {
             let answer;
             (state, answer) = self.poll(state, (awaited, &mut *recorded), done)?;
             state.sleepers.polled = false;
-            state.sleepers.hand_on();
+            // With an errand, this thread stays in the loop.
+            if !matches!(answer, Ok(None)) {
+                state.sleepers.hand_on();
+            }
             match answer? {
                 Some(answer) => {
                     if recorded.is_some() {
@@ -489,11 +495,13 @@ impl Endpoint {
         state: &mut State,
         done: &mut impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<(bool, Option<R>)> {
-        let moved = state.core.progress()?;
+        let moved = state.core.progress();
         state.core.engine.requests().ask_anew();
-        if moved {
+        // A turn that fails may have completed something before.
+        if !matches!(moved, Ok(false)) {
             state.wake_sleepers();
         }
+        let moved = moved?;
         // Ask `done` even if nothing moved, because another thread of this process may have completed the
         // operation.
         Ok((moved, done(&mut state.core)))

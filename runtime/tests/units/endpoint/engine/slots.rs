@@ -60,10 +60,10 @@ fn a_process_in_a_slot_beyond_the_ranks_is_met() {
         let fabric = Fabric::join(segment.clone(), slot).expect("a process");
         MessageEngine::new(fabric, 8 << 10)
     };
-    segment.add_world(2).expect("room");
+    segment.add_world(0, 2).expect("room");
     let (mut first, mut second) = (join(0), join(1));
     send((&mut first, 0), (&mut second, 1), (&byte, 8), false);
-    segment.add_world(40).expect("room");
+    segment.add_world(2, 40).expect("room");
     let mut late = join(LATE);
     assert_eq!((first.fabric.world(), late.fabric.world()), (0..2, LATE..42));
     for bytes in [8, 4096, 1 << 20] {
