@@ -8,15 +8,20 @@
 //! An accumulate of a rank that holds the exclusive lock of the target's memory (`lock.rs`) uses neither way: no other
 //! rank may access the memory. A compare and swap makes no such exception.
 
+pub(in crate::rma) mod atomic;
+pub(in crate::rma) mod mechanism;
+pub(in crate::rma) mod ranges;
+pub(in crate::rma) mod short;
+
 use super::Window;
-use super::asks::Far;
-use super::atomic::{self, ElementUpdate};
-use super::copies::truncated;
-use super::mechanism::{Site, Turn};
-use super::ranges::{Held, RANGE, range_of};
-use super::target::Located;
+use super::direct::copies::truncated;
+use super::request::asks::Far;
+use super::window::target::Located;
 use crate::coll::{Combine, Operator};
 use crate::commit::commit;
+use crate::rma::accumulate::atomic::ElementUpdate;
+use crate::rma::accumulate::mechanism::{Site, Turn};
+use crate::rma::accumulate::ranges::{Held, RANGE, range_of};
 use crate::{Datatype, Error, ErrorClass, ErrorKind, Named, Plan, Result};
 use std::sync::{OnceLock, PoisonError};
 use typepack_engine::{Cursor, Elements, pack_raw, unpack_raw};

@@ -8,22 +8,13 @@
 //! process, if the system permits this. For all other operations, it sends a request, which the target carries out in
 //! its next call that makes progress.
 //!
-//! - `words.rs`: the block of each rank, with the words that other ranks read and write;
-//! - `lock.rs`, `wait.rs`: the lock of a window, the meeting of its ranks, and waiting;
-//! - `phase.rs`, `epochs.rs`: which calls a rank may make now, and the calls that begin and end epochs; `flush.rs`: the
-//!   calls that complete operations within an epoch;
-//! - `hints.rs`: what the program says about a window;
-//! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
-//! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
-//! - `asks.rs`: operations on memory that the calling rank cannot map: it sends requests (`form.rs`, `types.rs`), which
-//!   the target carries out (`hosting.rs`, `serve.rs`, `place.rs`); `fetches.rs`: the operations that bring data back;
-//!   `answers.rs`: what the calling rank waits for (`tally.rs` counts it); `reads.rs`: gets from such memory by system
-//!   calls; `tries.rs`: the choice between the two for gets;
-//! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
-//!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
-//!   two a target uses; `short.rs`: the short way of all these operations, which serves the usual case only.
-//!
+//! - `window/`: windows, their memory, and the words that their ranks share;
+//! - `epoch/`: which calls a rank may make now, the calls that begin, complete and end epochs, the lock of a window;
+//! - `direct/`: put and get as one copy; `accumulate.rs`, `accumulate/`: the operations that are atomic;
+//! - `request/`: operations on memory that the calling rank cannot map;
 //! - `typed/`: windows of Rust values, whose epochs are guards.
+//!
+//! `README.md` lists the files in the order in which to read them.
 //!
 //! Invariants:
 //! - The owner of a window's memory names its bounds when the window is made, and the other ranks check them against
@@ -33,60 +24,38 @@
 //!   starts it, and the calls that complete operations wait for it.
 
 mod accumulate;
-mod answers;
-mod asks;
-mod atomic;
-mod copies;
-mod create;
-mod dynamic;
-mod epochs;
-mod fetches;
-mod flush;
-mod form;
-mod hints;
-mod hosting;
-mod lock;
-mod mechanism;
-mod phase;
-mod place;
-mod ranges;
-mod reads;
-mod serve;
-mod short;
-mod tally;
-mod target;
-mod tries;
+mod direct;
+mod epoch;
+mod request;
 mod typed;
-mod types;
-mod wait;
-mod words;
+mod window;
 
 pub use accumulate::Update;
-pub use atomic::{ElementKind, ElementUpdate};
-pub use create::Flavor;
-pub use epochs::Assertions;
-pub use hints::WindowHints;
-pub(crate) use hosting::register;
-pub use lock::LockKind;
+pub use accumulate::atomic::{ElementKind, ElementUpdate};
+pub use epoch::epochs::Assertions;
+pub use epoch::lock::LockKind;
+pub(crate) use request::hosting::register;
 pub use typed::{
     Access, AnyThread, Cells, Exchangeable, Exposure, Fenced, Locked, LockedAll, OneThread, Target,
     Threads, WindowOf,
 };
+pub use window::create::Flavor;
+pub use window::hints::WindowHints;
 
 use crate::comm::{Communicator, Group};
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
-use answers::Asks;
-use dynamic::Attached;
-use epochs::Epochs;
-use hosting::Hosting;
+use epoch::epochs::Epochs;
+use epoch::wait::Meetings;
+use request::answers::Asks;
+use request::hosting::Hosting;
+use request::tries::Tries;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use target::Memory;
-use tries::Tries;
-use wait::Meetings;
-use words::{Words, check_process};
+use window::dynamic::Attached;
+use window::target::Memory;
+use window::words::{Words, check_process};
 
 /// If this rank serves no requests, the calls that complete operations make progress only once in this number of calls.
 /// Most of these calls have nothing to wait for, and cost less than a turn of progress.
@@ -238,7 +207,7 @@ impl Window {
         if !self.no_locks.load(Ordering::Relaxed) {
             return Ok(());
         }
-        Err(epochs::outside(
+        Err(epoch::epochs::outside(
             "the hint no_locks promises that nobody locks this window, so it cannot be locked",
         ))
     }
@@ -341,7 +310,7 @@ impl Window {
 #[cold]
 #[doc(hidden)]
 pub fn kept(rank: usize) -> Error {
-    epochs::outside(&format!(
+    epoch::epochs::outside(&format!(
         "rank {rank} refuses to free the window, for example because it is in an epoch"
     ))
 }

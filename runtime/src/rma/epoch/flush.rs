@@ -1,9 +1,9 @@
 //! The calls that complete operations without the end of an epoch (MPI-5.0 section 12.5.4), and the order of this
 //! rank's accesses to window memory.
 
-use super::words::check_process;
-use super::{CALLS_PER_TURN, Window};
 use crate::Result;
+use crate::rma::window::words::check_process;
+use crate::rma::{CALLS_PER_TURN, Window};
 use crate::sys::fork;
 use std::sync::atomic::{Ordering, compiler_fence, fence};
 
@@ -118,6 +118,6 @@ impl Window {
 
 /// Orders this rank's accesses to window memory before the call and those after the call, as all ranks see them. A copy
 /// to mapped memory consists of plain stores, and progress alone does not order them.
-pub(super) fn order_accesses() {
+pub(in crate::rma) fn order_accesses() {
     fence(Ordering::SeqCst);
 }

@@ -11,14 +11,14 @@ use crate::request::types::Remembered;
 use crate::{Plan, Result};
 
 /// The greatest number of types that a rank knows of another one, in one window.
-pub(super) const TYPES: usize = 64;
+pub(in crate::rma) const TYPES: usize = 64;
 
 /// The length of the longest encoded form in bytes.
-pub(super) const LONGEST: usize = 1 << 20;
+pub(in crate::rma) const LONGEST: usize = 1 << 20;
 
 /// The types that this rank knows from another rank.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(in crate::rma) struct Heard {
     types: Remembered,
     /// The part of a form that has arrived, and the number of its type.
     partial: (u16, Vec<u8>),

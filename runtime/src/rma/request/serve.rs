@@ -12,17 +12,12 @@
 //! The target checks every word of a request: another rank may send anything. A request that the target refuses counts
 //! too; the error class goes to another word of the calling rank's block.
 
-use super::accumulate::{Element, Job, Place, Run, Stream, Update};
 use super::asks::is_put_tag;
-use super::atomic;
 use super::form::{BYTES, DATA, Kind, REQUEST, Request, WORD};
 use super::hosting::token_of;
-use super::mechanism::Site;
 use super::place::{Memory, OTHER, RANGE, Served, plan_of};
-use super::ranges::{Patience, range_of};
 use super::tally::Tally;
 use super::types::Heard;
-use super::words::{SharedWord, Word, Words, classes, said};
 use crate::commit::bytes;
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::requests::Owner;
@@ -31,6 +26,11 @@ use crate::message::payload::{Posting, SendMode};
 use crate::message::typecheck::UNKNOWN;
 use crate::message::{Operation, Status, Tag};
 use crate::process::Process;
+use crate::rma::accumulate::atomic;
+use crate::rma::accumulate::mechanism::Site;
+use crate::rma::accumulate::ranges::{Patience, range_of};
+use crate::rma::accumulate::{Element, Job, Place, Run, Stream, Update};
+use crate::rma::window::words::{SharedWord, Word, Words, classes, said};
 use crate::transport::types::reach;
 use crate::{Datatype, ErrorClass, Plan, Result};
 use std::collections::VecDeque;
@@ -70,7 +70,7 @@ impl From<ErrorClass> for Refusal {
 
 /// What this rank needs to carry out the requests of a window.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(in crate::rma) struct Host {
     pub words: Arc<Words>,
     /// This rank in the window.
     pub rank: usize,
@@ -312,7 +312,7 @@ struct Long {
 }
 
 /// A window whose requests this rank serves.
-pub(super) struct Hosted {
+pub(in crate::rma) struct Hosted {
     host: Host,
     context: u64,
     tag: i32,

@@ -36,26 +36,26 @@ use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Size of a cache line in bytes.
-pub(super) const LINE: usize = 64;
+pub(in crate::rma) const LINE: usize = 64;
 const WORD: usize = size_of::<u64>();
 
 /// The lock of the window's memory.
 const LOCK: usize = 0;
 const RANGES: usize = LINE;
 /// Number of locks that accumulates take at one rank.
-pub(super) const RANGE_LOCKS: usize = 16;
+pub(in crate::rma) const RANGE_LOCKS: usize = 16;
 const ATTACHED: usize = RANGES + RANGE_LOCKS * LINE;
 const MODE: usize = ATTACHED + LINE;
 /// The numbers of two meetings: the second and the third word of the line `mode`.
 const REFUSAL: usize = MODE + WORD;
 const INSIDES: usize = MODE + LINE;
 /// Number of words in the line `inside`.
-pub(super) const INSIDE: usize = LINE / WORD;
+pub(in crate::rma) const INSIDE: usize = LINE / WORD;
 const ROUNDS: usize = INSIDES + LINE;
 
 /// A word that several ranks read and replace atomically. The models of `loom` implement this trait for the atomics of
 /// `loom`.
-pub(super) trait SharedWord {
+pub(in crate::rma) trait SharedWord {
     /// Returns the value.
     fn value(&self) -> u64;
     /// Replaces `old` by `new`. Returns the value that the word has instead if it is not `old`. Changes of other
@@ -86,7 +86,7 @@ impl SharedWord for AtomicU64 {
 
 /// A word of a block.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Word {
+pub(in crate::rma) enum Word {
     Lock,
     /// The lock of accumulates with this number, which is less than [`RANGE_LOCKS`].
     Range(usize),
@@ -107,20 +107,21 @@ pub(super) enum Word {
 }
 
 /// Words in a line `said`; see the table above.
-pub(super) mod said {
+pub(in crate::rma) mod said {
     pub const SERVED: usize = 0;
     pub const REFUSED: usize = 1;
     pub const ANSWERED: usize = 2;
     pub const ANSWER: usize = 3;
     /// The greatest length of a short answer in bytes.
-    pub const BYTES: usize = super::LINE - ANSWER * super::WORD;
+    pub const BYTES: usize =
+        crate::rma::window::words::LINE - ANSWER * crate::rma::window::words::WORD;
 }
 
 /// The word with classes of errors in a line `said`. The low half has the class of the first error that a call which
 /// completes operations returns. The high half has the class of the last operation that the target has refused by a
 /// message without data: such an operation returns its error itself, and must not take the error of another one.
-pub(super) mod classes {
-    use super::SharedWord;
+pub(in crate::rma) mod classes {
+    use crate::rma::window::words::SharedWord;
 
     const LOW: u64 = u32::MAX as u64;
 
@@ -160,7 +161,7 @@ pub(super) mod classes {
 
 /// The blocks of all ranks of a window.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(in crate::rma) struct Words {
     /// The memory of the blocks; `None` in tests.
     region: Option<SharedRegion>,
     members: usize,
@@ -307,7 +308,7 @@ fn missing(rank: usize, word: Word) -> Error {
 /// Returns `ErrorKind::State` in a forked child: memory of other ranks is not mapped there, and a lock may be held by a
 /// thread that does not exist there.
 #[inline]
-pub(super) fn check_process() -> Result<()> {
+pub(in crate::rma) fn check_process() -> Result<()> {
     if fork::is_child() { Err(in_child()) } else { Ok(()) }
 }
 
@@ -319,7 +320,7 @@ fn in_child() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::classes;
+    use crate::rma::window::words::classes;
     use std::sync::atomic::AtomicU64;
 
     /// The error of a put is not lost when an operation that brings data back is refused too, and the other way round.
@@ -340,8 +341,8 @@ mod tests {
 
 /// Words for the models of `loom`.
 #[cfg(test)]
-pub(super) mod model {
-    use super::SharedWord;
+pub(in crate::rma) mod model {
+    use crate::rma::window::words::SharedWord;
     use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
     /// Runs `body` with all orders of its threads in which at most `preemptions` threads are interrupted.

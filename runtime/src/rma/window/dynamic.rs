@@ -19,8 +19,8 @@
 use super::create::mapped_at;
 use super::target::Located;
 use super::words::{Word, check_process};
-use super::{Flavor, Window};
 use crate::memory::{self, Block};
+use crate::rma::{Flavor, Window};
 use crate::sys::memory::Mapping;
 use crate::transport::types::reach;
 use crate::{Error, ErrorKind, Plan, Result, WindowErrorKind};
@@ -32,7 +32,7 @@ use typepack_engine::Cursor;
 use typepack_engine::reserve::Grow;
 
 /// The words of an entry: address, length, heap and offset of a piece of memory.
-pub(super) type Entry = [u64; 4];
+pub(in crate::rma) type Entry = [u64; 4];
 const ENTRY: usize = size_of::<Entry>();
 
 /// Largest number of pieces that a rank may attach to a window. Other ranks refuse a longer table: only a faulty rank
@@ -60,7 +60,7 @@ type ReadTable = (u64, Arc<[Entry]>);
 
 /// What the ranks have attached, as this rank knows it.
 #[derive(Debug)]
-pub(super) struct Attached {
+pub(in crate::rma) struct Attached {
     own: Arc<Mutex<Own>>,
     /// For each rank, the table that this rank has read last.
     copies: Box<[Mutex<ReadTable>]>,
@@ -80,7 +80,7 @@ struct Piece {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Own {
+pub(in crate::rma) struct Own {
     /// The table for other ranks, in no order.
     entries: Vec<Entry>,
     /// The pieces of the table by address. They do not overlap.
@@ -376,7 +376,7 @@ impl Window {
     }
 
     /// Finds the memory of a call at a target of a dynamic window; see [`locate`](Self::locate).
-    pub(super) fn locate_attached(
+    pub(in crate::rma) fn locate_attached(
         &self,
         target: usize,
         address: i64,
@@ -415,7 +415,7 @@ impl Window {
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
     #[inline]
-    pub(super) fn in_order(
+    pub(in crate::rma) fn in_order(
         &self,
         located: Located,
         target: usize,
@@ -437,7 +437,7 @@ impl Window {
 /// Calls `each` with the pieces that together hold all addresses of a range, from the lowest on. `find` returns the
 /// piece that holds an address. Returns false if an address lies in no piece. A range may lie in several pieces that
 /// follow each other without a gap.
-pub(super) fn cover(
+pub(in crate::rma) fn cover(
     find: impl Fn(i128) -> Option<Entry>,
     addresses: Range<i128>,
     mut each: impl FnMut(&Entry),

@@ -23,7 +23,7 @@
 //! others have changed the mode meanwhile, changes nothing.
 
 use super::ranges::{Held, Patience, Pauses, hold, state_of};
-use super::words::{INSIDE, RANGE_LOCKS, SharedWord, Word, Words};
+use crate::rma::window::words::{INSIDE, RANGE_LOCKS, SharedWord, Word, Words};
 use crate::shm::layout::State;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::AtomicU64;
@@ -45,11 +45,11 @@ const ALWAYS_LOCKS: u64 = 5;
 
 /// An update of at least this number of elements is one of many elements. One atomic instruction takes about as long as
 /// the plain instructions for so many elements.
-pub(super) const MANY: usize = 16;
+pub(in crate::rma) const MANY: usize = 16;
 
 /// After this number of updates of single elements under locks, without one of many elements, a rank changes back to
 /// instructions before its epoch ends. The change takes about as long as so many updates.
-pub(super) const SINGLES: u32 = MANY as u32;
+pub(in crate::rma) const SINGLES: u32 = MANY as u32;
 
 /// Number of looks at a word that changes soon if its rank is running. The change back to instructions takes no longer.
 const LOOKS: u32 = if cfg!(test) { 1 } else { 200 };
@@ -63,7 +63,7 @@ fn changed(mode: u64, kind: u64) -> u64 {
 }
 
 /// Lets this thread update elements by instructions until the value is dropped.
-pub(super) struct Inside<'a, W: SharedWord = AtomicU64> {
+pub(in crate::rma) struct Inside<'a, W: SharedWord = AtomicU64> {
     word: &'a W,
     after: u64,
 }
@@ -75,7 +75,7 @@ impl<W: SharedWord> Drop for Inside<'_, W> {
 }
 
 /// What a thread updates elements with, until the value is dropped: instructions, or a lock.
-pub(super) enum Turn<'a, W: SharedWord = AtomicU64, L = Held<'a>> {
+pub(in crate::rma) enum Turn<'a, W: SharedWord = AtomicU64, L = Held<'a>> {
     /// The thread updates by instructions.
     Inside(Inside<'a, W>),
     /// The thread has the lock of the elements.
@@ -271,7 +271,7 @@ fn take_turn<'a, W: SharedWord, L>(
 
 /// Where a rank updates elements, and how it waits for a lock there.
 #[derive(Clone, Copy)]
-pub(super) struct Site<'a> {
+pub(in crate::rma) struct Site<'a> {
     pub words: &'a Words,
     /// This rank in the window.
     pub rank: usize,
@@ -325,7 +325,7 @@ impl<'a> Site<'a> {
 /// this rank is free and the target permits instructions. In all other cases returns `None`; then [`Site::turn`]
 /// decides.
 #[inline(always)]
-pub(super) fn begin_short(words: &Words, rank: usize, target: usize) -> Option<Inside<'_>> {
+pub(in crate::rma) fn begin_short(words: &Words, rank: usize, target: usize) -> Option<Inside<'_>> {
     let mode = words.find(target, Word::Mode)?;
     if !permits_instructions(mode.value()) {
         return None;
@@ -337,7 +337,7 @@ pub(super) fn begin_short(words: &Words, rank: usize, target: usize) -> Option<I
 /// Changes rank `target` from locks back to instructions, if nobody holds a lock there and the hint permits this. The
 /// calling thread holds none.
 #[cold]
-pub(super) fn return_to_instructions(words: &Words, target: usize) {
+pub(in crate::rma) fn return_to_instructions(words: &Words, target: usize) {
     if let Some(mode) = words.find(target, Word::Mode) {
         let locks = (0..RANGE_LOCKS).filter_map(|number| words.find(target, Word::Range(number)));
         end_locks(mode, locks);
@@ -347,7 +347,7 @@ pub(super) fn return_to_instructions(words: &Words, target: usize) {
 /// Fixes what all ranks use at rank `target`, if its hint `mpi_accumulate_granularity` (in bytes; 0 is no hint) does.
 /// Every rank does this for all targets before it uses a new window, so that no rank finds a target whose hint is not
 /// in force yet.
-pub(super) fn fix(words: &Words, target: usize, granularity: u64) -> Result<()> {
+pub(in crate::rma) fn fix(words: &Words, target: usize, granularity: u64) -> Result<()> {
     fix_mode(words.get(target, Word::Mode)?, granularity);
     Ok(())
 }
@@ -365,7 +365,7 @@ fn fix_mode<W: SharedWord>(mode: &W, granularity: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rma::words::model::{ModelWord, explore};
+    use crate::rma::window::words::model::{ModelWord, explore};
     use loom::cell::UnsafeCell;
     use loom::sync::{Arc, Mutex};
 

@@ -3,7 +3,7 @@
 //! This library ignores a hint that it does not know, and a value that a hint cannot have. It does not return them
 //! either.
 
-use super::Flavor;
+use crate::rma::Flavor;
 
 /// The orders of accumulates that a program may ask to keep.
 const ORDERS: [&str; 4] = ["rar", "raw", "war", "waw"];
@@ -39,9 +39,9 @@ pub struct WindowHints {
     /// (`typepack_populate`).
     pub populate: bool,
     /// Whether `noncontiguous` has a meaning for the window.
-    pub(super) may_be_noncontiguous: bool,
+    pub(in crate::rma) may_be_noncontiguous: bool,
     /// Whether this rank's memory has the alignment, at its address in this process.
-    pub(super) is_aligned: bool,
+    pub(in crate::rma) is_aligned: bool,
 }
 
 impl Default for WindowHints {
@@ -90,14 +90,14 @@ fn is_allocated(flavor: Flavor) -> bool {
 
 impl WindowHints {
     /// Corrects the hints about the placement of memory, once the ranks agree on the kind of window.
-    pub(super) fn place(&mut self, flavor: Flavor, in_one_piece: bool) {
+    pub(in crate::rma) fn place(&mut self, flavor: Flavor, in_one_piece: bool) {
         self.may_be_noncontiguous = flavor == Flavor::Shared;
         self.noncontiguous = flavor == Flavor::Shared && !in_one_piece;
         self.populate &= is_allocated(flavor);
     }
 
     /// Notes whether the alignment is in force, once this rank's memory has the address `base`.
-    pub(super) fn align(&mut self, flavor: Flavor, base: usize) {
+    pub(in crate::rma) fn align(&mut self, flavor: Flavor, base: usize) {
         self.is_aligned = is_allocated(flavor) && base.is_multiple_of(self.alignment);
     }
 

@@ -2,22 +2,22 @@
 //! buffer between them. If this rank cannot map the target's memory, requests put the data (`asks.rs`), and
 //! messages or system calls get them (`tries.rs`).
 
-use super::Window;
-use super::asks::Far;
-use super::target::Located;
+use crate::rma::Window;
+use crate::rma::request::asks::Far;
+use crate::rma::window::target::Located;
 use crate::{Error, ErrorKind, Plan, Result};
 use typepack_engine::{Elements, contiguous, copy_raw};
 
 /// Returns the error for data that are longer than their destination.
 #[cold]
-pub(super) fn truncated(what: &'static str, bytes: u64, room: u64) -> Error {
+pub(in crate::rma) fn truncated(what: &'static str, bytes: u64, room: u64) -> Error {
     let detail = format!("{bytes} bytes of data do not fit in {room} bytes");
     Error::new(ErrorKind::Truncated, what, detail)
 }
 
 /// Returns the error for an answer of another rank that has another length than the data that this rank asked for.
 #[cold]
-pub(super) fn broken(target: usize) -> Error {
+pub(in crate::rma) fn broken(target: usize) -> Error {
     let detail =
         format!("the answer of rank {target} is not as long as the data that this rank asked for");
     Error::new(ErrorKind::Other, "target_rank", detail)
@@ -58,7 +58,7 @@ fn short_run(plan: &Plan, count: u64) -> Option<(i64, u64)> {
 ///
 /// - `from` is readable and `to` is writable for the bytes, and they do not overlap.
 #[inline(always)]
-pub(super) unsafe fn copy_short(from: *const u8, to: *mut u8, bytes: u64) {
+pub(in crate::rma) unsafe fn copy_short(from: *const u8, to: *mut u8, bytes: u64) {
     // SAFETY: the bytes are valid and do not overlap (the condition of `# Safety`).
     unsafe {
         if bytes == 8 {
@@ -161,7 +161,11 @@ impl Window {
 
     /// Returns the numbers of the operations of a call, unless the call has failed: the operations that it has started
     /// then use the program's memory no longer.
-    pub(super) fn started(&self, result: Result<()>, ids: Option<Vec<u64>>) -> Result<Vec<u64>> {
+    pub(in crate::rma) fn started(
+        &self,
+        result: Result<()>,
+        ids: Option<Vec<u64>>,
+    ) -> Result<Vec<u64>> {
         let ids = ids.unwrap_or_default();
         if let Err(error) = result {
             ids.into_iter().for_each(|id| self.comm.endpoint().detach(id));

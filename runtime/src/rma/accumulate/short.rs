@@ -5,13 +5,15 @@
 //! The functions are inlined into the calls of the C interface and of the windows of Rust values. What they need of a
 //! type is known before: the number of bytes, and how an element is updated ([`ElementUpdate`]).
 
-use super::accumulate::Run;
-use super::atomic::{self, ElementUpdate};
-use super::copies::copy_short;
-use super::mechanism::{self, MANY, SINGLES, Site, Turn};
+use super::Run;
+use super::atomic;
+use super::atomic::ElementUpdate;
+use super::mechanism;
+use super::mechanism::{MANY, SINGLES, Site, Turn};
 use super::ranges::{Patience, range_of};
-use super::{Update, Window};
 use crate::coll::Combine;
+use crate::rma::direct::copies::copy_short;
+use crate::rma::{Update, Window};
 use crate::sys::fork;
 use crate::{Named, Result};
 use std::sync::atomic::Ordering;
@@ -256,7 +258,7 @@ impl Window {
 
     /// Returns how this rank updates elements at a target.
     #[inline]
-    pub(super) fn site(&self, target: usize) -> Site<'_> {
+    pub(in crate::rma) fn site(&self, target: usize) -> Site<'_> {
         let patience = Patience::new(&self.comm, target);
         Site { words: &self.words, rank: self.rank, patience, target }
     }
@@ -272,7 +274,7 @@ impl Window {
     }
 
     /// Notes an update of some elements. Many elements are quicker under locks.
-    pub(super) fn note_many(&self, target: usize, elements: usize) {
+    pub(in crate::rma) fn note_many(&self, target: usize, elements: usize) {
         self.note_stores();
         if elements >= MANY {
             self.singles[target].store(0, Ordering::Relaxed);
@@ -282,7 +284,7 @@ impl Window {
     /// Changes a target back to instructions, if this rank's last updates there were updates of single elements under
     /// locks. Each end of an epoch calls this function.
     #[inline]
-    pub(super) fn prefer_instructions(&self, target: usize) {
+    pub(in crate::rma) fn prefer_instructions(&self, target: usize) {
         if self.singles[target].load(Ordering::Relaxed) != 0 {
             self.singles[target].store(0, Ordering::Relaxed);
             mechanism::return_to_instructions(&self.words, target);

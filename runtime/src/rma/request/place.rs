@@ -1,29 +1,29 @@
 //! The elements of a request in the memory of this rank. Another rank may send anything, so this file checks that all
 //! data of the elements lie in the window's memory.
 
-use super::dynamic::{Own, cover};
 use super::form::{BYTES, Request};
 use super::types::Heard;
 use crate::commit::bytes;
+use crate::rma::window::dynamic::{Own, cover};
 use crate::transport::types::reach;
 use crate::{ErrorClass, Plan, WindowErrorKind};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use typepack_engine::{Cursor, Elements};
 
-pub(super) const OTHER: ErrorClass = ErrorClass::OTHER;
-pub(super) const RANGE: ErrorClass = ErrorClass(WindowErrorKind::Range as i32);
+pub(in crate::rma) const OTHER: ErrorClass = ErrorClass::OTHER;
+pub(in crate::rma) const RANGE: ErrorClass = ErrorClass(WindowErrorKind::Range as i32);
 
 /// The most runs of elements with gaps that are not attached for which one request is checked. A check of so many takes
 /// some tenths of a second.
 const MOST_RUNS: u64 = 1 << 23;
 
 /// The result of a request: nothing, or the class of the error.
-pub(super) type Served<T = ()> = std::result::Result<T, ErrorClass>;
+pub(in crate::rma) type Served<T = ()> = std::result::Result<T, ErrorClass>;
 
 /// The memory of this rank in a window that requests may access.
 #[derive(Debug)]
-pub(super) enum Memory {
+pub(in crate::rma) enum Memory {
     /// One piece of memory: its address and its length in bytes.
     Piece(usize, u64),
     /// The pieces that this rank has attached to a dynamic window.
@@ -32,10 +32,10 @@ pub(super) enum Memory {
 
 /// The elements of this rank's memory that a request names. The memory stays attached as long as the second value
 /// lives.
-pub(super) type Place<'a> = (Elements<Plan>, Option<MutexGuard<'a, Own>>);
+pub(in crate::rma) type Place<'a> = (Elements<Plan>, Option<MutexGuard<'a, Own>>);
 
 /// Returns the type of the elements of a request.
-pub(super) fn plan_of<'a>(heard: &'a Heard, request: &Request) -> Served<&'a Plan> {
+pub(in crate::rma) fn plan_of<'a>(heard: &'a Heard, request: &Request) -> Served<&'a Plan> {
     match request.number {
         BYTES => bytes().map_err(|error| error.class()),
         number => heard.plan(number).ok_or(OTHER),
@@ -118,7 +118,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rma::form::Kind;
+    use crate::rma::request::form::Kind;
     use crate::{Datatype, Named};
     use typepack_engine::wire;
 

@@ -11,9 +11,9 @@ const LOCKS: u32 = (1 << 20) - 1;
 /// Parts of the phase. Any number of locks may be there with no other part but `POSTED`; `POSTED` may also be there
 /// together with `STARTING` or `STARTED`; all other parts exclude each other. An exposure epoch may overlap with access
 /// epochs (MPI-5.0 section 12.5), but not with a lock of this rank's own memory, so such a lock adds `OWN_LOCK` too.
-pub(super) mod part {
+pub(in crate::rma) mod part {
     /// The locks of targets.
-    pub const LOCKS: u32 = super::LOCKS;
+    pub const LOCKS: u32 = crate::rma::epoch::phase::LOCKS;
     /// A thread is in the call `fence`.
     pub const FENCING: u32 = 1 << 20;
     /// A thread is in the call `start`.
@@ -34,7 +34,7 @@ pub(super) mod part {
 
 /// The phase of a rank in a window.
 #[derive(Debug, Default)]
-pub(super) struct Phase(AtomicU32);
+pub(in crate::rma) struct Phase(AtomicU32);
 
 impl Phase {
     /// Replaces the phase by `next`, which returns `None` if the change is not permitted. Returns whether it was.

@@ -4,10 +4,10 @@
 //! has died or has left the job, or if the job has no rank of this number, a rank that waits for the lock gets an
 //! error: nobody releases the lock, and a dead holder may have updated only a part of an element.
 
-use super::words::{RANGE_LOCKS, Word, Words};
 use crate::comm::Communicator;
 use crate::endpoint::progress::Recorded;
 use crate::memory;
+use crate::rma::window::words::{RANGE_LOCKS, Word, Words};
 use crate::shm::layout::State;
 use crate::shm::waiting::Kind;
 use crate::transport::failure::await_end;
@@ -17,14 +17,14 @@ use std::time::Duration;
 
 /// Binary logarithm of the length in bytes of a range of memory. All elements that begin in one range have the same
 /// lock.
-pub(super) const RANGE: u32 = 12;
+pub(in crate::rma) const RANGE: u32 = 12;
 
 /// Number of times that a rank looks at a word before it looks whether the rank that the word names lives.
 const LOOKS: u32 = 1000;
 
 /// The pauses of a rank that waits for a word which another rank holds for the time of a few thousand bytes at most. If
 /// the word stays as it is, that rank may not be running.
-pub(super) struct Pauses(u32);
+pub(in crate::rma) struct Pauses(u32);
 
 impl Pauses {
     /// The first pauses are short only if this rank `may_spin`.
@@ -50,7 +50,7 @@ impl Pauses {
 
 /// How this rank waits for a lock.
 #[derive(Clone, Copy)]
-pub(super) struct Patience<'a> {
+pub(in crate::rma) struct Patience<'a> {
     /// This rank in the world.
     own: usize,
     may_spin: bool,
@@ -78,7 +78,7 @@ impl<'a> Patience<'a> {
 }
 
 /// Returns the state of a rank of the world; `None` if there is no such rank. `own` is this rank.
-pub(super) fn state_of(rank: usize, own: usize) -> Option<State> {
+pub(in crate::rma) fn state_of(rank: usize, own: usize) -> Option<State> {
     // Without heaps, the job has one rank, which has not died.
     match memory::heaps() {
         Some(heaps) => (rank < heaps.ranks()).then(|| heaps.state(rank)),
@@ -87,14 +87,14 @@ pub(super) fn state_of(rank: usize, own: usize) -> Option<State> {
 }
 
 /// Returns the number of the lock for the range in which byte `offset` of a target's memory lies.
-pub(super) fn range_of(offset: i64) -> usize {
+pub(in crate::rma) fn range_of(offset: i64) -> usize {
     (offset >> RANGE) as usize % RANGE_LOCKS
 }
 
 /// A lock of a range, which this rank holds until the value is dropped. If the wait for it was long, its record ends
 /// only after the lock is released: it ends under the endpoint's lock, and another thread of this rank may wait for
 /// this lock while it holds that one.
-pub(super) struct Held<'a> {
+pub(in crate::rma) struct Held<'a> {
     word: &'a AtomicU64,
     _recorded: Option<Recorded<'a>>,
 }
@@ -109,7 +109,7 @@ impl Drop for Held<'_> {
 ///
 /// # Errors
 /// Returns the errors of `hold_word`.
-pub(super) fn hold<'a>(
+pub(in crate::rma) fn hold<'a>(
     words: &'a Words,
     target: usize,
     number: usize,

@@ -5,7 +5,6 @@
 
 use super::place::Memory;
 use super::serve::{Host, Hosted};
-use super::words::Words;
 use crate::comm::{Communicator, Space};
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Endpoint;
@@ -13,6 +12,7 @@ use crate::endpoint::requests::Owner;
 use crate::endpoint::sources::Source;
 use crate::message::{Operation, Status};
 use crate::process::Process;
+use crate::rma::window::words::Words;
 use crate::{Error, ErrorKind, Result};
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_millis(1);
 
 /// The windows whose requests this rank serves: a source of progress.
 #[derive(Debug)]
-pub(super) struct Hosts {
+pub(in crate::rma) struct Hosts {
     number: u32,
     windows: Vec<Option<Hosted>>,
     /// Whether a window may have something to try again.
@@ -32,7 +32,7 @@ pub(super) struct Hosts {
 
 /// The tokens of a window's requests: the index of the window, and for a long put or get the index of its message plus
 /// one.
-pub(super) fn token_of(index: usize, long: usize) -> u64 {
+pub(in crate::rma) fn token_of(index: usize, long: usize) -> u64 {
     index as u64 | (long as u64) << 32
 }
 
@@ -140,7 +140,7 @@ fn has_stalled(window: &Option<Hosted>) -> bool {
 }
 
 /// Serves the requests of a window until the value is dropped.
-pub(super) struct Hosting {
+pub(in crate::rma) struct Hosting {
     endpoint: Arc<Endpoint>,
     index: usize,
 }
@@ -215,14 +215,14 @@ impl Drop for Hosting {
 
 #[cfg(test)]
 mod tests {
-    use super::super::form::{Kind, REQUEST, Request, WORD};
-    use super::super::words::{SharedWord, Word, classes, said};
     use super::*;
     use crate::commit::bytes;
     use crate::endpoint::engine::Packed;
     use crate::message::label::Label;
     use crate::message::payload::SendMode;
     use crate::message::typecheck::UNKNOWN;
+    use crate::rma::request::form::{Kind, REQUEST, Request, WORD};
+    use crate::rma::window::words::{SharedWord, Word, classes, said};
     use crate::shm::segment::{JobFlags, Segment};
     use crate::transport::fabric::Fabric;
     use typepack_engine::Elements;

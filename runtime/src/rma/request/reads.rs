@@ -11,9 +11,9 @@
 //! elements at the calling rank.
 
 use super::asks::Far;
-use super::ranges::state_of;
-use super::{Flavor, Window};
 use crate::request::private::Reader;
+use crate::rma::accumulate::ranges::state_of;
+use crate::rma::{Flavor, Window};
 use crate::shm::layout::State;
 use crate::sys::cma::{RANGES, Range};
 use crate::{ErrorKind, Plan, Result};
@@ -68,7 +68,7 @@ impl Batch {
 
 impl Window {
     /// Returns how this rank may read the memory of `target`; `None` if it must send requests.
-    pub(super) fn reader(&self, target: usize) -> Result<Option<Reader>> {
+    pub(in crate::rma) fn reader(&self, target: usize) -> Result<Option<Reader>> {
         let world = self.comm.world_rank(target, "target_rank", ErrorKind::Rank)?;
         Ok(self.comm.endpoint().reader_of(world))
     }
@@ -83,7 +83,7 @@ impl Window {
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if there is no such target.
-    pub(super) unsafe fn read_far(
+    pub(in crate::rma) unsafe fn read_far(
         &self,
         far: &Far<'_>,
         to: &Elements<&Plan>,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// Numbers operations in the order in which they begin: 1, 2, 3 and so on.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(in crate::rma) struct Tally {
     begun: u64,
     /// The numbers of the operations that have begun and not ended.
     open: BTreeSet<u64>,
@@ -38,7 +38,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::Tally;
+    use crate::rma::request::tally::Tally;
 
     #[test]
     fn an_operation_that_has_not_ended_stops_the_count() {

@@ -3,7 +3,7 @@
 //! `accumulate.rs` and `short.rs` use this file for such elements as long as the target permits this (`mechanism.rs`),
 //! and locks for all others. The two must not be mixed on one element.
 
-use super::accumulate::Update;
+use super::Update;
 use super::mechanism::{Site, Turn};
 use crate::coll::{Combiner, Operator};
 use crate::{Named, Result};
@@ -106,13 +106,13 @@ impl ElementUpdate {
 
     /// Returns the size of an element in bytes.
     #[inline(always)]
-    pub(super) fn size(&self) -> usize {
+    pub(in crate::rma) fn size(&self) -> usize {
         if self.is_wide { 8 } else { 4 }
     }
 
     /// Returns whether the update of an element is an ordinary load or store, if there are no results. Many such
     /// updates take no longer than under a lock.
-    pub(super) fn is_plain(&self, without_results: bool) -> bool {
+    pub(in crate::rma) fn is_plain(&self, without_results: bool) -> bool {
         match self.instruction {
             Instruction::Load => true,
             Instruction::Swap => without_results,
@@ -123,7 +123,7 @@ impl ElementUpdate {
     /// Returns whether the update of an element without a result is a store that later loads may overtake. All other
     /// changes of an element lock it, and a locked instruction of x86-64 orders stores before it and loads after it.
     #[inline(always)]
-    pub(super) fn is_store(&self) -> bool {
+    pub(in crate::rma) fn is_store(&self) -> bool {
         matches!(self.instruction, Instruction::Swap)
     }
 
@@ -137,7 +137,7 @@ impl ElementUpdate {
     /// - `operands` is readable for the elements, unless the update is `NoOp`.
     /// - `results` is null or writable for the elements, and nobody else accesses them.
     #[inline(always)]
-    pub(super) unsafe fn run(
+    pub(in crate::rma) unsafe fn run(
         &self,
         at: *mut u8,
         operands: *const u8,
@@ -257,7 +257,7 @@ width!(update8, exchange8, AtomicU64, u64, f64);
 ///
 /// - The conditions of `exchange8` and `exchange4`.
 #[inline(always)]
-pub(super) unsafe fn exchange(
+pub(in crate::rma) unsafe fn exchange(
     is_wide: bool,
     at: *mut u8,
     compare: *const u8,
@@ -284,7 +284,7 @@ pub(super) unsafe fn exchange(
 ///
 /// - The element at `at` is readable and writable, and all other ranks update it in turns of the same target too.
 /// - `new` and `compare` are readable and `result` is writable for `size` bytes.
-pub(super) unsafe fn compare_and_swap(
+pub(in crate::rma) unsafe fn compare_and_swap(
     at: *mut u8,
     new: *const u8,
     compare: *const u8,

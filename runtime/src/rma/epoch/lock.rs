@@ -19,7 +19,7 @@
 //! A release that leaves the lock free wakes the first rank in the queue, once. That rank takes the lock if it is still
 //! free, and sleeps again if it is not. This file changes the word and never waits; `wait.rs` waits.
 
-use super::words::SharedWord;
+use crate::rma::window::words::SharedWord;
 use crate::shm::layout::MAX_RANKS;
 
 /// Number of bits of a ticket and of the number of holders. A rank has at most one request for a lock at a time, and
@@ -100,7 +100,7 @@ fn change(word: &impl SharedWord, mut to: impl FnMut(u64) -> u64) -> (u64, u64) 
 
 /// Asks for the lock. Returns `None` if the caller has the lock now. Otherwise returns the caller's ticket in the
 /// queue: the caller waits until [`look`] says that it has the lock.
-pub(super) fn ask(word: &impl SharedWord, kind: LockKind) -> Option<u64> {
+pub(in crate::rma) fn ask(word: &impl SharedWord, kind: LockKind) -> Option<u64> {
     let takes = |old: u64| is_free(old, kind) && (!has_queue(old) || old >> PASSES < MOST_PASSES);
     let (old, _) = change(word, |old| match (takes(old), has_queue(old)) {
         (true, false) => taken(old, kind),
@@ -112,7 +112,7 @@ pub(super) fn ask(word: &impl SharedWord, kind: LockKind) -> Option<u64> {
 
 /// What a rank in the queue sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(in crate::rma) enum Seen {
     /// The rank waits on.
     Nothing,
     /// The rank has the lock. It wakes the rank with this ticket, if any, which may be able to share the lock.
@@ -121,7 +121,7 @@ pub(super) enum Seen {
 
 /// Takes the lock for the rank in the queue with this ticket, if the rank is the first one and the lock is free. After
 /// the function has returned a lock, the caller must not call it again for the ticket.
-pub(super) fn look(word: &impl SharedWord, kind: LockKind, ticket: u64) -> Seen {
+pub(in crate::rma) fn look(word: &impl SharedWord, kind: LockKind, ticket: u64) -> Seen {
     let is_first = |old: u64| get(old, FRONT) == ticket;
     let (old, new) = change(word, |old| {
         if !is_first(old) {
@@ -143,7 +143,7 @@ pub(super) fn look(word: &impl SharedWord, kind: LockKind, ticket: u64) -> Seen 
 
 /// Releases the lock. Returns the ticket of the rank that the caller must wake, if any: the first one in the queue, if
 /// the lock is free now.
-pub(super) fn release(word: &impl SharedWord, kind: LockKind) -> Option<u64> {
+pub(in crate::rma) fn release(word: &impl SharedWord, kind: LockKind) -> Option<u64> {
     let rings = |new: u64| has_queue(new) && is_free(new, LockKind::Exclusive) && new & RUNG == 0;
     let left = |old: u64| match kind {
         // The caller is one of the holders, so the number of holders is at least 1.
@@ -243,7 +243,7 @@ mod tests {
     /// Two ranks take locks of these kinds, the first rank one after another; each waits with the queue as `wait.rs`
     /// does, and sleeps until another rank wakes it.
     fn two_ranks(mine: &'static [LockKind], theirs: LockKind) {
-        use crate::rma::words::model::{ModelWord, explore};
+        use crate::rma::window::words::model::{ModelWord, explore};
         use loom::cell::UnsafeCell;
         use loom::sync::Arc;
         struct Scene {

@@ -12,11 +12,11 @@
 //! operations waits for it. So does a rank that has requests at the target which are not over, because the data must
 //! include its earlier puts: the target answers after it has carried them out.
 
-use super::Window;
 use super::asks::Far;
 use super::fetches::Short;
-use super::words::said;
 use crate::endpoint::progress::{Awaited, Brief};
+use crate::rma::Window;
+use crate::rma::window::words::said;
 use crate::{ErrorKind, Plan, Result};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -109,7 +109,7 @@ impl Try {
 
 /// What this rank knows of gets from the ranks of a window.
 #[derive(Debug)]
-pub(super) struct Tries(Box<[Try]>);
+pub(in crate::rma) struct Tries(Box<[Try]>);
 
 impl Tries {
     pub fn new(ranks: usize) -> Self {
@@ -129,7 +129,7 @@ impl Window {
     /// # Errors
     /// Returns an error of the class with which the target has refused the operation, and `ErrorKind::ProcAborted` if a
     /// rank has died.
-    pub(super) unsafe fn get_far(
+    pub(in crate::rma) unsafe fn get_far(
         &self,
         to: &Elements<&Plan>,
         far: &Far<'_>,
@@ -239,7 +239,7 @@ impl Window {
     }
 
     /// Waits for the messages that nobody needs, so that none arrives after the end of the window.
-    pub(super) fn await_late(&self) -> Result<()> {
+    pub(in crate::rma) fn await_late(&self) -> Result<()> {
         for known in &self.tries.0 {
             let id = known.late.swap(0, Ordering::Relaxed);
             // A short answer needs no receive.

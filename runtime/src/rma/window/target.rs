@@ -1,6 +1,6 @@
 //! The memory of a call at its target: where it lies in this process, and whether it lies in the window.
 
-use super::{Flavor, Window};
+use crate::rma::{Flavor, Window};
 use crate::sys::memory::Mapping;
 use crate::transport::types::reach;
 use crate::{Error, ErrorKind, Plan, Result, WindowErrorKind};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The memory of one rank in a window.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(in crate::rma) struct Memory {
     /// The address of the memory in this process. It is null if `is_mapped` is false, and may be null if the memory has
     /// no bytes.
     pub base: *mut u8,
@@ -32,7 +32,7 @@ unsafe impl Sync for Memory {}
 /// Where the elements of a call lie at its target: the place of their origin, which is byte displacement 0 of the first
 /// element.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Located {
+pub(in crate::rma) enum Located {
     /// This process can access the elements. The origin has this address in this process.
     Here(*mut u8),
     /// This process cannot map the memory. The origin has this offset in bytes in the target's memory (in a dynamic
@@ -45,7 +45,7 @@ impl Window {
     /// rank `target`; `None` if they do not lie in the window, if this process cannot map them, or if the window is
     /// dynamic. Calls that take only a few nanoseconds use this function before [`locate`](Self::locate).
     #[inline(always)]
-    pub(super) fn direct(
+    pub(in crate::rma) fn direct(
         &self,
         target: usize,
         displacement: i64,
@@ -70,7 +70,7 @@ impl Window {
     /// In a dynamic window, also returns `WindowErrorKind::Attach` if the target changes its table of attached memory
     /// too often, and `ErrorKind::Other` if the table does not lie in the target's heap.
     #[inline]
-    pub(super) fn locate(
+    pub(in crate::rma) fn locate(
         &self,
         target: usize,
         displacement: i64,

@@ -19,7 +19,6 @@
 
 use super::tally::Tally;
 use super::types::TYPES;
-use super::words::{SharedWord, Word, Words, classes, said};
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Endpoint;
 use crate::endpoint::requests::{Owner, Request, no_memory};
@@ -29,6 +28,7 @@ use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status};
 use crate::process::Process;
 use crate::request::types::Advertised;
+use crate::rma::window::words::{SharedWord, Word, Words, classes, said};
 use crate::{Error, ErrorClass, ErrorKind, Plan, Result};
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -38,11 +38,11 @@ use typepack_engine::Elements;
 use typepack_engine::reserve::Grow;
 
 /// A short answer of a target.
-pub(super) type Answer = [u64; said::BYTES / size_of::<u64>()];
+pub(in crate::rma) type Answer = [u64; said::BYTES / size_of::<u64>()];
 
 /// A short answer that has been asked for.
 #[derive(Debug)]
-pub(super) struct Awaited {
+pub(in crate::rma) struct Awaited {
     tag: i32,
     /// The elements that the answer goes to, and its length in bytes; `None` if it goes to no elements.
     to: Option<(Elements<Plan>, u64)>,
@@ -62,7 +62,7 @@ impl Awaited {
 
 /// How much this rank has asked a target for at some moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
+pub(in crate::rma) struct Mark {
     /// Number of requests that the target counts.
     sent: u64,
     /// Number of messages that have begun.
@@ -73,7 +73,7 @@ pub(super) struct Mark {
 
 /// What this rank has asked one target for.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(in crate::rma) struct Asked {
     words: Arc<Words>,
     /// This rank in the window.
     rank: usize,
@@ -257,7 +257,7 @@ impl Asked {
 
 /// What this rank has asked the other ranks of a window for.
 #[derive(Debug)]
-pub(super) struct Asks {
+pub(in crate::rma) struct Asks {
     pub endpoint: Arc<Endpoint>,
     /// Whether this rank has sent a request. If not, no call need look at the counts.
     pub any: AtomicBool,
@@ -308,13 +308,13 @@ impl Drop for Asks {
 }
 
 /// Locks a mutex. No code that holds one of the locks of windows leaves the value in a state that is not whole.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(in crate::rma) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the error for an operation that the target has refused with this class.
 #[cold]
-pub(super) fn refused(target: usize, class: u64) -> Error {
+pub(in crate::rma) fn refused(target: usize, class: u64) -> Error {
     let class = i32::try_from(class).ok();
     let kind = class.map_or(ErrorKind::Other, |class| ErrorKind::Engine(ErrorClass(class)));
     Error::new(kind, "target_rank", format!("rank {target} has refused the operation"))
@@ -322,7 +322,7 @@ pub(super) fn refused(target: usize, class: u64) -> Error {
 
 /// What a message is for.
 #[derive(Debug)]
-pub(super) enum Use {
+pub(in crate::rma) enum Use {
     /// The message has this number of bytes, and goes straight to memory of the program.
     Direct(u64),
     /// The message goes to the buffer, and from there to the packed bytes `range` of the elements.
@@ -347,7 +347,7 @@ struct Entry {
 
 /// The messages that this rank waits for: a source of progress.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(in crate::rma) struct Answers {
     number: u32,
     entries: Vec<Option<Entry>>,
     unused: Vec<usize>,
@@ -357,7 +357,7 @@ pub(super) struct Answers {
 ///
 /// # Errors
 /// Returns `ErrorKind::State` after finalization.
-pub(super) fn register(endpoint: &Endpoint) -> Result<()> {
+pub(in crate::rma) fn register(endpoint: &Endpoint) -> Result<()> {
     endpoint.register(|number| Answers { number, entries: Vec::new(), unused: Vec::new() })
 }
 
@@ -428,7 +428,7 @@ impl Answers {
         // SAFETY: the caller guarantees the elements. `Posting::new` takes the capacity from the plan.
         match unsafe { engine.receive(posting)? } {
             // No rank has seen the tag yet.
-            Operation::Done(_) => Err(super::copies::broken(purpose.0.target)),
+            Operation::Done(_) => Err(crate::rma::direct::copies::broken(purpose.0.target)),
             Operation::Pending(id) => {
                 self.add(engine, id, purpose, ids);
                 Ok(id)
@@ -528,8 +528,9 @@ impl Source for Answers {
             }
             (Use::Put | Use::Queued(_), Ok(_)) => Ok(()),
         };
-        let ended =
-            ended.map_err(|error| error.unwrap_or_else(|| super::copies::broken(asked.target)));
+        let ended = ended.map_err(|error| {
+            error.unwrap_or_else(|| crate::rma::direct::copies::broken(asked.target))
+        });
         match (entry.request, ended) {
             (Some(id), ended) => {
                 let status = Status { source: asked.target, tag: 0, bytes: received };

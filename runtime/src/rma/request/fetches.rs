@@ -5,20 +5,20 @@
 //! rank if it has all their bytes, and otherwise through a buffer. If an answer has few bytes and no other short answer
 //! of the target is under way, the target writes it to words of the calling rank's block (`answers.rs`).
 
-use super::Update;
-use super::Window;
 use super::answers::{Answer, Answers, Asked, Awaited, Use, lock, refused};
 use super::asks::{Far, new_tag, too_long};
-use super::copies::broken;
 use super::form::{BYTES, DATA, Kind, Request};
-use super::wait;
-use super::words::said;
 use crate::comm::Space;
 use crate::commit::bytes as bytes_plan;
 use crate::endpoint::progress::OnUnwind;
 use crate::message::label::Sender;
 use crate::message::payload::Posting;
 use crate::message::{Operation, Status, Tag};
+use crate::rma::Update;
+use crate::rma::Window;
+use crate::rma::direct::copies::broken;
+use crate::rma::epoch::wait;
+use crate::rma::window::words::said;
 use crate::{ErrorKind, Named, Plan, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use typepack_engine::Elements;
 
 /// The result of [`Window::ask_briefly`].
 #[derive(Debug)]
-pub(super) enum Short {
+pub(in crate::rma) enum Short {
     Answer(Answer),
     /// The answer to the request with this tag has not come in time. The target will still write it.
     Late(i32),
@@ -180,7 +180,7 @@ impl Window {
     /// # Errors
     /// Returns an error of the class with which the target has refused the operation, the errors of `send`, and
     /// `ErrorKind::ProcAborted` if a rank has died.
-    pub(super) fn ask_briefly(
+    pub(in crate::rma) fn ask_briefly(
         &self,
         target: usize,
         end: Instant,
@@ -209,7 +209,7 @@ impl Window {
     }
 
     /// Returns whether `target` has answered the request with this tag, or a later one.
-    pub(super) fn has_answered(&self, target: usize, tag: i32) -> Result<bool> {
+    pub(in crate::rma) fn has_answered(&self, target: usize, tag: i32) -> Result<bool> {
         let word = self.asked(target)?.said(said::ANSWERED)?;
         // Tags have 31 bits and grow, until they begin again with 1.
         let ahead = (word.load(Ordering::Acquire) as u32).wrapping_sub(tag as u32) << 1;
@@ -218,7 +218,7 @@ impl Window {
 
     /// Sends a request for the elements `far`, which have `bytes` packed bytes. Returns `None` if the type has too
     /// long a form.
-    pub(super) fn send_get(
+    pub(in crate::rma) fn send_get(
         &self,
         far: &Far<'_>,
         bytes: u64,
@@ -239,7 +239,7 @@ impl Window {
     /// # Safety
     ///
     /// - The elements `to` are writable, and nobody else accesses them until the receive is complete or detached.
-    pub(super) unsafe fn ask_to_get(
+    pub(in crate::rma) unsafe fn ask_to_get(
         &self,
         to: &Elements<&Plan>,
         far: &Far<'_>,
@@ -266,7 +266,12 @@ impl Window {
     }
 
     /// Checks that a get has got `bytes` bytes.
-    pub(super) fn check_got(&self, target: usize, status: Status, bytes: u64) -> Result<()> {
+    pub(in crate::rma) fn check_got(
+        &self,
+        target: usize,
+        status: Status,
+        bytes: u64,
+    ) -> Result<()> {
         if status.bytes == bytes {
             return Ok(());
         }
@@ -280,7 +285,7 @@ impl Window {
     ///
     /// - The elements `to` are writable and have at least `bytes` packed bytes, and nobody else accesses them until the
     ///   get is complete.
-    pub(super) unsafe fn get_there(
+    pub(in crate::rma) unsafe fn get_there(
         &self,
         to: &Elements<&Plan>,
         far: &Far<'_>,
@@ -358,7 +363,7 @@ impl Window {
     ///
     /// - The elements of `from` are readable and those of `result` writable, for `bytes` packed bytes. Nobody else
     ///   accesses the elements of `result` until the update is complete.
-    pub(super) unsafe fn accumulate_there(
+    pub(in crate::rma) unsafe fn accumulate_there(
         &self,
         far: &Far<'_>,
         (named, size): (Named, usize),
@@ -414,7 +419,7 @@ impl Window {
     ///
     /// - `new` and `compare` are readable for an element.
     /// - `result` is writable for an element, and nobody else accesses it until the operation is complete.
-    pub(super) unsafe fn compare_there(
+    pub(in crate::rma) unsafe fn compare_there(
         &self,
         target: usize,
         offset: i64,

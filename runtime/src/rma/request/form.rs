@@ -18,26 +18,26 @@
 //! In a dynamic window, an offset is an address in the target's process. A short request to put a value of 8 bytes has
 //! 24 bytes, which fit in a slot of a ring.
 
-use super::accumulate::Update;
-#[cfg(doc)]
-use super::words::said;
 use crate::Named;
 use crate::coll::Operator;
+use crate::rma::accumulate::Update;
+#[cfg(doc)]
+use crate::rma::window::words::said;
 
-pub(super) const WORD: usize = size_of::<u64>();
+pub(in crate::rma) const WORD: usize = size_of::<u64>();
 /// The greatest number of words of a request before its data.
-pub(super) const HEAD: usize = 6;
+pub(in crate::rma) const HEAD: usize = 6;
 /// The greatest number of bytes of data of a request or an answer.
-pub(super) const DATA: usize = 8 << 10;
+pub(in crate::rma) const DATA: usize = 8 << 10;
 /// The length of the longest request in bytes.
-pub(super) const REQUEST: usize = HEAD * WORD + DATA;
+pub(in crate::rma) const REQUEST: usize = HEAD * WORD + DATA;
 
 /// The number of the type of one byte, which every rank knows.
-pub(super) const BYTES: u16 = u16::MAX;
+pub(in crate::rma) const BYTES: u16 = u16::MAX;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::rma) enum Kind {
     /// Write the data of the request.
     Put = 1,
     /// Receive a message with the request's tag into the elements.
@@ -93,7 +93,7 @@ fn update_of(number: u8) -> Option<Update> {
 
 /// A request without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(in crate::rma) struct Request {
     pub kind: Kind,
     pub update: Update,
     /// The number of the type of the elements, or [`BYTES`].

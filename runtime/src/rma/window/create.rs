@@ -12,20 +12,21 @@
 //! `alloc_shared_noncontig`. Pages take memory when a rank touches them, and come from its NUMA node then. With the
 //! hint `typepack_populate`, each rank takes the pages of its own memory at once.
 
-use super::answers::Asks;
 use super::dynamic::Attached;
-use super::epochs::Epochs;
-use super::hosting::Hosting;
-use super::place::Memory as Requested;
 use super::target::Memory;
-use super::tries::Tries;
-use super::wait::Meetings;
 use super::words::Words;
-use super::{Window, WindowHints, mechanism};
 use crate::comm::Communicator;
 use crate::error::check_memory;
 use crate::memory;
 use crate::region::tell;
+use crate::rma::accumulate::mechanism;
+use crate::rma::epoch::epochs::Epochs;
+use crate::rma::epoch::wait::Meetings;
+use crate::rma::request::answers::Asks;
+use crate::rma::request::hosting::Hosting;
+use crate::rma::request::place::Memory as Requested;
+use crate::rma::request::tries::Tries;
+use crate::rma::{Window, WindowHints};
 use crate::settings::Settings;
 use crate::{Error, ErrorClass, ErrorKind, Result, WindowErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -410,7 +411,7 @@ fn far(heap: u64, offset: u64, bytes: u64, unit: u64) -> Memory {
 /// Returns the address in this process of `bytes` bytes at `offset` of the heap of world rank `heap`, and the mapping
 /// that must live as long as the address is used (`None` for this rank's own heap). Returns `None` if the bytes do not
 /// lie in the heap, or if this process cannot map it.
-pub(super) fn mapped_at(
+pub(in crate::rma) fn mapped_at(
     heap: u64,
     offset: u64,
     bytes: u64,

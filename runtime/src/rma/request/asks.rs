@@ -13,18 +13,18 @@
 //! If the ring of the target has no room, a request waits in a copy, and the call still returns. The copies of one
 //! target have at most `TYPEPACK_UNEXPECTED_MAX` bytes; a call that needs more waits.
 
-use super::Window;
 use super::answers::{Answers, Asked, Use, lock};
 use super::form::{DATA, HEAD, Kind, Request, WORD};
 use super::types::LONGEST;
-use super::wait;
-use super::words::said;
 use crate::comm::Space;
 use crate::commit::{bytes as bytes_plan, commit};
 use crate::endpoint::progress::OnUnwind;
 use crate::message::label::Label;
 use crate::message::typecheck::UNKNOWN;
 use crate::request::types::Number;
+use crate::rma::Window;
+use crate::rma::epoch::wait;
+use crate::rma::window::words::said;
 use crate::settings::{Settings, UNEXPECTED_MAX};
 use crate::{Datatype, Error, ErrorKind, Named, Plan, Result};
 use std::ops::Range;
@@ -44,10 +44,10 @@ const RUNS: usize = 512;
 
 /// The elements of an operation at a target whose memory this rank cannot map.
 #[derive(Clone, Copy)]
-pub(super) struct Far<'a> {
+pub(in crate::rma) struct Far<'a> {
     pub target: usize,
     /// The offset of the elements' origin in the target's memory, in bytes; see
-    /// [`Located::There`](super::target::Located).
+    /// [`Located::There`](crate::rma::window::target::Located).
     pub offset: i64,
     pub plan: &'a Plan,
     pub count: u64,
@@ -55,7 +55,7 @@ pub(super) struct Far<'a> {
 
 /// Returns a tag for the answer to a request, or for the message of a long get. The messages of all windows of a
 /// communicator have one context, so the tags of two windows must differ too.
-pub(super) fn new_tag() -> i32 {
+pub(in crate::rma) fn new_tag() -> i32 {
     static TAGS: AtomicU32 = AtomicU32::new(0);
     ((TAGS.fetch_add(1, Ordering::Relaxed) & (i32::MAX as u32 >> 2)) << 2 | 1) as i32
 }
@@ -67,12 +67,12 @@ fn new_put_tag() -> i32 {
 }
 
 /// Returns whether the message of a long put can have this tag.
-pub(super) fn is_put_tag(tag: i32) -> bool {
+pub(in crate::rma) fn is_put_tag(tag: i32) -> bool {
     tag & 3 == 3
 }
 
 impl Window {
-    pub(super) fn asked(&self, target: usize) -> Result<&Arc<Asked>> {
+    pub(in crate::rma) fn asked(&self, target: usize) -> Result<&Arc<Asked>> {
         self.asks.targets.get(target).ok_or_else(|| {
             let detail = format!("{target} is not a rank of the window");
             Error::new(ErrorKind::Rank, "target_rank", detail)
@@ -85,7 +85,7 @@ impl Window {
     /// # Safety
     ///
     /// - `pack` writes no more than `length` bytes to the address that it gets, and `length` is at most [`DATA`].
-    pub(super) unsafe fn send_request(
+    pub(in crate::rma) unsafe fn send_request(
         &self,
         asked: &Arc<Asked>,
         request: &Request,
@@ -140,7 +140,7 @@ impl Window {
     /// # Safety
     ///
     /// - The condition of [`send_request`](Self::send_request).
-    pub(super) unsafe fn send_counted(
+    pub(in crate::rma) unsafe fn send_counted(
         &self,
         asked: &Arc<Asked>,
         request: &Request,
@@ -161,7 +161,7 @@ impl Window {
 
     /// Names the elements `far` in a request, and calls `send` with the request. Defines their type first if the target
     /// does not know the type. Returns `None` if the encoded form of the type is too long.
-    pub(super) fn name<R>(
+    pub(in crate::rma) fn name<R>(
         &self,
         asked: &Arc<Asked>,
         far: &Far<'_>,
@@ -209,7 +209,7 @@ impl Window {
     /// few runs and at most [`DATA`] bytes. Calls `each` with the range of packed bytes of a part and its elements.
     /// Parts hold whole elements of `size` bytes.
     #[cold]
-    pub(super) fn in_parts(
+    pub(in crate::rma) fn in_parts(
         &self,
         far: &Far<'_>,
         size: usize,
@@ -262,7 +262,7 @@ impl Window {
     ///
     /// - The elements `from` have `bytes` packed bytes and are readable, and do not change, until the put is complete
     ///   at this rank.
-    pub(super) unsafe fn put_there(
+    pub(in crate::rma) unsafe fn put_there(
         &self,
         from: &Elements<&Plan>,
         far: &Far<'_>,
@@ -308,7 +308,7 @@ impl Window {
 
     /// Waits until fewer than [`MESSAGES`] messages to and from a target are under way.
     #[inline]
-    pub(super) fn await_room(&self, asked: &Arc<Asked>) -> Result<()> {
+    pub(in crate::rma) fn await_room(&self, asked: &Arc<Asked>) -> Result<()> {
         let has_room = || asked.messages.load(Ordering::Acquire) < MESSAGES;
         if has_room() { Ok(()) } else { wait::until(&self.comm, ("", None), true, has_room) }
     }
@@ -366,7 +366,7 @@ impl Window {
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
     #[inline]
-    pub(super) fn complete_local(&self, target: usize) -> Result<()> {
+    pub(in crate::rma) fn complete_local(&self, target: usize) -> Result<()> {
         if !self.asks.any.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -377,7 +377,7 @@ impl Window {
 
     /// Returns whether this rank has requests to `target` that are not over.
     #[inline]
-    pub(super) fn has_pending(&self, target: usize) -> Result<bool> {
+    pub(in crate::rma) fn has_pending(&self, target: usize) -> Result<bool> {
         if !self.asks.any.load(Ordering::Relaxed) {
             return Ok(false);
         }
@@ -392,7 +392,7 @@ impl Window {
     /// Returns an error of the class with which the target has refused a request, and `ErrorKind::ProcAborted` if a
     /// rank has died.
     #[inline]
-    pub(super) fn complete_at(&self, target: usize) -> Result<()> {
+    pub(in crate::rma) fn complete_at(&self, target: usize) -> Result<()> {
         if !self.asks.any.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -410,7 +410,7 @@ impl Window {
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
-    pub(super) fn await_requests(&self, target: usize) -> Result<()> {
+    pub(in crate::rma) fn await_requests(&self, target: usize) -> Result<()> {
         let asked = self.asked(target)?;
         let (served, mark) = (asked.said(said::SERVED)?, asked.mark());
         self.wait_at(asked, || asked.is_served(served, &mark) && asked.is_quiet(&mark))?;
@@ -424,7 +424,7 @@ impl Window {
     /// # Errors
     /// Returns the errors of [`complete_at`](Self::complete_at).
     #[inline]
-    pub(super) fn complete_all(&self) -> Result<()> {
+    pub(in crate::rma) fn complete_all(&self) -> Result<()> {
         if !self.asks.any.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -437,7 +437,7 @@ impl Window {
 }
 
 #[cold]
-pub(super) fn too_long() -> Error {
+pub(in crate::rma) fn too_long() -> Error {
     let detail = "the encoded form of a part of the type is too long";
     Error::new(ErrorKind::Internal, "target_datatype", detail)
 }

@@ -9,9 +9,10 @@
 //! and waits until rank `r - 2^k` has written the number into the block of `r` (both modulo the number of ranks). So
 //! every rank knows after the last round that all ranks have come.
 
-use super::lock::{self, LockKind, Seen};
-use super::words::{SharedWord, Word, Words};
+use super::lock;
+use super::lock::{LockKind, Seen};
 use crate::comm::Communicator;
+use crate::rma::window::words::{SharedWord, Word, Words};
 use crate::shm::waiting::Kind;
 use crate::{ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,7 @@ const LOOKS: u32 = 200;
 
 /// The count of the meetings of a window's ranks.
 #[derive(Debug)]
-pub(super) struct Meetings {
+pub(in crate::rma) struct Meetings {
     /// The number of the last meeting.
     last: AtomicU64,
 }
@@ -98,13 +99,13 @@ impl Meetings {
 /// Tells the rank that waits for `word` that this rank has come for the time `count`. What this rank has stored
 /// before is visible to that rank when it has seen the count ([`has_come`]).
 #[inline]
-pub(super) fn announce(word: &impl SharedWord, count: u64) {
+pub(in crate::rma) fn announce(word: &impl SharedWord, count: u64) {
     word.set(count);
 }
 
 /// Returns whether another rank has announced the count, or a later one.
 #[inline]
-pub(super) fn has_come(word: &impl SharedWord, count: u64) -> bool {
+pub(in crate::rma) fn has_come(word: &impl SharedWord, count: u64) -> bool {
     word.value() >= count
 }
 
@@ -112,7 +113,7 @@ pub(super) fn has_come(word: &impl SharedWord, count: u64) -> bool {
 ///
 /// # Errors
 /// Returns `ErrorKind::Rank` if there is no such rank.
-pub(super) fn ring(comm: &Communicator, rank: usize) -> Result<()> {
+pub(in crate::rma) fn ring(comm: &Communicator, rank: usize) -> Result<()> {
     if rank != comm.rank() {
         comm.endpoint().ring(comm.world_rank(rank, "rank", ErrorKind::Rank)?);
     }
@@ -125,7 +126,7 @@ pub(super) fn ring(comm: &Communicator, rank: usize) -> Result<()> {
 ///
 /// # Errors
 /// Returns `ErrorKind::ProcAborted` if a rank has died.
-pub(super) fn until(
+pub(in crate::rma) fn until(
     comm: &Communicator,
     (method, peer): (&'static str, Option<usize>),
     serves: bool,
@@ -150,7 +151,7 @@ pub(super) fn until(
 ///
 /// # Errors
 /// Returns the errors of a turn of progress.
-pub(super) fn until_briefly(
+pub(in crate::rma) fn until_briefly(
     comm: &Communicator,
     end: Instant,
     is_over: impl FnMut() -> bool,
@@ -162,7 +163,7 @@ pub(super) fn until_briefly(
 ///
 /// # Errors
 /// Returns `ErrorKind::ProcAborted` if a rank has died, for example the holder of the lock.
-pub(super) fn lock(
+pub(in crate::rma) fn lock(
     comm: &Communicator,
     words: &Words,
     target: usize,
@@ -188,7 +189,7 @@ pub(super) fn lock(
 ///
 /// # Errors
 /// Returns `ErrorKind::Internal` if the window has no such lock.
-pub(super) fn unlock(
+pub(in crate::rma) fn unlock(
     comm: &Communicator,
     words: &Words,
     target: usize,
@@ -211,8 +212,8 @@ fn wake(comm: &Communicator, words: &Words, target: usize, ticket: Option<u64>) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::model::{ModelWord, explore};
     use super::{announce, has_come};
+    use crate::rma::window::words::model::{ModelWord, explore};
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
 

@@ -13,13 +13,13 @@
 //! Before a call waits, it enters in the phase (`phase.rs`) which epoch it begins, so that another thread cannot
 //! begin an epoch that excludes this one. No thread holds the lock of [`State`] while it waits for another rank.
 
-use super::Window;
 use super::flush::order_accesses;
 use super::lock::LockKind;
 use super::phase::{Phase, part};
 use super::wait;
-use super::words::{Word, check_process};
 use crate::comm::Group;
+use crate::rma::Window;
+use crate::rma::window::words::{Word, check_process};
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -107,7 +107,7 @@ mod with_all {
 
 /// The epochs of a window at this rank.
 #[derive(Debug)]
-pub(super) struct Epochs {
+pub(in crate::rma) struct Epochs {
     /// For each rank of the window, one of the values in [`at`].
     at: Box<[AtomicU8]>,
     /// The bits in [`with_all`].
@@ -291,7 +291,7 @@ fn permits_all(all: &AtomicU8) -> bool {
 
 /// Returns the error for a call outside the epoch that it needs.
 #[cold]
-pub(super) fn outside(detail: &str) -> Error {
+pub(in crate::rma) fn outside(detail: &str) -> Error {
     Error::new(ErrorKind::Window(WindowErrorKind::Synchronization), "win", detail)
 }
 
