@@ -16,7 +16,7 @@ use crate::process::Process;
 use crate::settings::Forced;
 use crate::shm::pair;
 use crate::shm::segment::{JobFlags, Segment, atomic_u64};
-use crate::transport::fabric::Fabric;
+use crate::transport::link::fabric::Fabric;
 use crate::{Plan, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -22,7 +22,7 @@ use crate::shm::{Attached, attach, attach_from_env};
 use crate::sys::named::Entry;
 use crate::sys::{clock, fork, machine, text_file};
 use crate::transport::choice;
-use crate::transport::fabric::Fabric;
+use crate::transport::link::fabric::Fabric;
 use crate::tuned::{self, Choice, Ignored};
 use crate::{Error, ErrorKind, Result};
 use bytemuck::Pod;

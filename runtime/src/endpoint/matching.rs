@@ -28,7 +28,7 @@ use crate::message::envelope::Offer;
 use crate::message::label::{Label, Sender};
 use crate::message::payload::Kept;
 use crate::process::Process;
-use crate::transport::types::Located;
+use crate::transport::protocol::types::Located;
 
 /// Where the data of an unexpected message is. Such a message arrived before its receive was posted.
 #[derive(Debug)]

@@ -42,7 +42,7 @@ use crate::process::Process;
 use crate::request::private::Reader;
 use crate::settings::Forced;
 use crate::sys::fork;
-use crate::transport::fabric::Fabric;
+use crate::transport::link::fabric::Fabric;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

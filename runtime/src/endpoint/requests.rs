@@ -1,12 +1,12 @@
 //! Operations in flight: a table of numbered requests.
 //!
 //! `engine.rs` opens requests. The protocols of `transport/` advance and complete them
-//! (`transport/in_flight.rs` has the states). `progress.rs` waits for them. The number of a request
+//! (`transport/protocol/in_flight.rs` has the states). `progress.rs` waits for them. The number of a request
 //! contains a generation, so that the number of an old request does not name a new one.
 
 use crate::message::Status;
 use crate::shm::recall::ID_END;
-use crate::transport::in_flight::{Receive, RequestTable, Send};
+use crate::transport::protocol::in_flight::{Receive, RequestTable, Send};
 use crate::{Error, ErrorKind, Result};
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -527,7 +527,7 @@ mod tests {
     use crate::message::label::{Label, Sender};
     use crate::message::payload::{Sink, Supply};
     use crate::process::Process;
-    use crate::transport::in_flight::SendStage;
+    use crate::transport::protocol::in_flight::SendStage;
 
     fn receive() -> Request {
         Request::Receive(Receive {

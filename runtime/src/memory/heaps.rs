@@ -1,6 +1,6 @@
 //! The table of heaps: this rank's own heap, and the heaps of other ranks that this process uses.
 //!
-//! The process has one table, and `transport/fabric.rs` holds it. Messages that are copied in place
+//! The process has one table, and `transport/link/fabric.rs` holds it. Messages that are copied in place
 //! (`transport/`) and regions that ranks share (`region/`) use this table. The process maps a part of a heap when it
 //! first uses an address there (`shm/extents.rs`). If address space is short, parts that nobody uses make room for
 //! others.

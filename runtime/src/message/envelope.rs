@@ -11,7 +11,7 @@
 //! | Synchronous | sender | a message with its payload in the payload area; the sender waits for the match |
 //! | RTS | sender | a message waits at its sender; the RTS may say where its data lies |
 //! | ACK | receiver | a receive has matched a synchronous message |
-//! | CTS | receiver | a receive has matched the RTS; the sender packs the data (`transport/pipeline.rs`) |
+//! | CTS | receiver | a receive has matched the RTS; the sender packs the data (`transport/protocol/pipeline.rs`) |
 //! | FIN | receiver | the receiver has copied the data of an RTS in place |
 //! | REFUSED | receiver | a receive has matched the RTS and does not take its data |
 //! | Help | receiver | the receiver copies the data; the sender may copy a part (`shm/work_split.rs`) |
@@ -19,7 +19,7 @@
 //! | DefineLong | sender | the same, for a type whose encoded form lies in the sender's heap |
 //! | Defined | receiver | the receiver has copied the encoded form of a DefineLong |
 //! | Withdraw | sender | the receiver must not read the data of an RTS in place any more |
-//! | Allow | receiver | how messages of one size class should begin from now on (`transport/part_choice.rs`) |
+//! | Allow | receiver | how messages of one size class should begin from now on (`transport/choice/part_choice.rs`) |
 //! | Recall | sender | the sender has recalled a message that no receive had matched |
 //! ```text
 //! word 0   bits 0..8 kind; bits 8..32 types of the message, zero if it has no data or its types are
@@ -30,7 +30,8 @@
 //! word 2   messages and Help: packed bytes of the whole message; Part: bytes of this part; Allow: length of a
 //!          message of the size class
 //!          Define, DefineLong: bytes of the encoded type          (else 0)
-//! word 3   Inline: payload bytes 0..8; Eager with at least `LEAST` bytes (`transport/short_choice.rs`): 0, or the
+//! word 3   Inline: payload bytes 0..8; Eager with at least `LEAST` bytes (`transport/choice/short_choice.rs`): 0, or
+//! the
 //!          mark of a message whose copy the receiver measures; First: bits 0..32 bytes of the first part, bits 32..64 copy method;
 //!          DefineLong: offset of the encoded type in the sender's heap; all others but Eager, Part, Define and
 //!          Defined: the sender's request id
@@ -45,8 +46,8 @@
 //! ```
 //!
 //! Invariant: all fields of a decoded [`Envelope`] have allowed values, whatever words the slot held. The
-//! invariant does not cover places in memory: `transport/types.rs` and `transport/peer.rs` check offsets in a
-//! heap, and the kernel checks addresses in private memory. `transport/answers.rs` checks whether an envelope
+//! invariant does not cover places in memory: `transport/protocol/types.rs` and `transport/peer.rs` check offsets in a
+//! heap, and the kernel checks addresses in private memory. `transport/protocol/answers.rs` checks whether an envelope
 //! fits the request that it names.
 
 pub use super::label::{Label, Shape};
@@ -480,7 +481,7 @@ impl Envelope {
                 let Some(method) = method(words[1] >> 32) else {
                     return Err(Malformed("a request for help has a copy method above 3"));
                 };
-                // No rank writes to the private memory of another rank (`transport/private.rs`).
+                // No rank writes to the private memory of another rank (`transport/protocol/private.rs`).
                 let Some(place) = place.filter(|place| place.space == Space::Heap) else {
                     return Err(Malformed("a request for help names no place in a heap"));
                 };

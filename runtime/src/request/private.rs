@@ -1,5 +1,5 @@
-//! Reads the private memory of other processes by system calls (CMA): for messages (`transport/private.rs`) and for
-//! gets (`rma/request/reads.rs`).
+//! Reads the private memory of other processes by system calls (CMA): for messages (`transport/protocol/private.rs`)
+//! and for gets (`rma/request/reads.rs`).
 //!
 //! For each other rank, a rank makes one attempt to find out whether the system lets it read that rank's memory. Every
 //! rank that permits the access shows a number in its slot, and the address at which its memory holds the same number

@@ -10,9 +10,13 @@
 //! `peer.rs` calls [`offers`] and [`carriers`], and `tuning.rs` and `private.rs` call the other functions.
 //! `endpoint/engine.rs` calls [`Terms::is_eager`] before it opens a request.
 
-use super::tuning::Situation;
+pub mod part_choice;
+pub(crate) mod short_choice;
+pub(crate) mod tuning;
+
 use crate::message::envelope::Space;
 use crate::settings::Forced;
+use crate::transport::choice::tuning::Situation;
 use typepack_engine::contiguous::Method;
 
 /// Declares the choices and the list of them, so that no choice can be missing in the list.
@@ -226,7 +230,7 @@ mod tests {
     fn the_table_decides() {
         use crate::shm::segment::{JobFlags, Segment};
         use crate::shm::topology::CpuInfo;
-        use crate::transport::fabric::Fabric;
+        use crate::transport::link::fabric::Fabric;
         use std::sync::atomic::Ordering;
         let some = Some;
         let table: Vec<CpuInfo> = (0..16)

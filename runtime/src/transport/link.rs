@@ -8,21 +8,31 @@
 //! function here waits, except [`Tx::withdraw`], which waits until the other rank has read the current
 //! piece.
 
-use super::allowance::Allowance;
-use super::area::Area;
-use super::fabric::Fabric;
-use super::failure::{broken, lost_at};
-use super::offers::Offers;
-use super::ready::Ready;
-use super::recalls::Recalls;
-use super::short_choice::ShortChoices;
-use super::types::{Defined, Known};
+pub(crate) mod allowance;
+pub(crate) mod area;
+pub(in crate::transport) mod cleared;
+pub(crate) mod fabric;
+pub(crate) mod failure;
+pub(in crate::transport) mod pool;
+pub(in crate::transport) mod ready;
+pub(in crate::transport) mod recalls;
+pub(crate) mod stage;
+
+use super::choice::short_choice::ShortChoices;
+use super::protocol::offers::Offers;
+use super::protocol::types::{Defined, Known};
 use crate::message::envelope::{Envelope, PART_MAX};
 use crate::message::label::Label;
 use crate::message::payload::SHORT;
 use crate::shm::pair::LINE;
 use crate::shm::ring::{Consumer, ENVELOPE_WORDS, Producer, Room};
 use crate::shm::withdrawal;
+use crate::transport::link::allowance::Allowance;
+use crate::transport::link::area::Area;
+use crate::transport::link::fabric::Fabric;
+use crate::transport::link::failure::{broken, lost_at};
+use crate::transport::link::ready::Ready;
+use crate::transport::link::recalls::Recalls;
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;

@@ -5,25 +5,27 @@
 //! matched messages and received envelopes to the peer, and calls [`Peer::advance`] in every turn. The peer
 //! calls the protocols in the order that `choice.rs` gives. Each protocol has its own file.
 
-use super::allowance::Allowance;
-use super::answers;
-use super::area::Area;
+use super::choice::part_choice::Beginning;
+use super::choice::tuning;
+use super::choice::tuning::{Situation, Way};
 use super::choice::{self, Choice, Terms};
-use super::eager::Eager;
-use super::fabric::Fabric;
-use super::failure::{broken, lost, lost_at, of_place};
-use super::heap::{self, HeapCopy};
-use super::in_flight::{RequestTable, SendStage, Stream};
+use super::link::allowance::Allowance;
+use super::link::area::Area;
+use super::link::fabric::Fabric;
+use super::link::failure::{broken, lost, lost_at, of_place};
+use super::link::stage::Stage;
 use super::link::{Link, Outgoing, Rx, Tx};
-use super::part_choice::Beginning;
-use super::parts::Parts;
-use super::pipeline::Pipeline;
-use super::private::PrivateCopy;
+use super::protocol::answers;
+use super::protocol::eager::Eager;
+use super::protocol::heap;
+use super::protocol::heap::HeapCopy;
+use super::protocol::in_flight::{RequestTable, SendStage, Stream};
+use super::protocol::parts::Parts;
+use super::protocol::pipeline::Pipeline;
+use super::protocol::private::PrivateCopy;
+use super::protocol::single_copy::{Copier, Far};
+use super::protocol::types::Located;
 use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
-use super::single_copy::{Copier, Far};
-use super::stage::Stage;
-use super::tuning::{self, Situation, Way};
-use super::types::Located;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::{Label, Sender, Shape};
 use crate::message::payload::{SHORT, Sink, Supply, buffer};

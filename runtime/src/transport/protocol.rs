@@ -5,16 +5,28 @@
 //! cannot complete a message, it returns the message to `peer.rs`, which passes the message to the
 //! pipeline.
 
+pub(in crate::transport) mod answers;
+pub(crate) mod eager;
+pub(in crate::transport) mod heap;
+pub(crate) mod in_flight;
+pub(in crate::transport) mod long_types;
+pub(in crate::transport) mod offers;
+pub(in crate::transport) mod parts;
+pub(in crate::transport) mod pipeline;
+pub(crate) mod private;
+pub(in crate::transport) mod single_copy;
+pub(crate) mod types;
+
 use super::choice::Terms;
-use super::fabric::Fabric;
-use super::in_flight::RequestTable;
+use super::choice::tuning::Tuning;
 use super::link::Link;
-use super::stage::Stage;
-use super::tuning::Tuning;
-use super::types::Located;
+use super::link::fabric::Fabric;
+use super::link::stage::Stage;
 use crate::Result;
 use crate::message::envelope::Offer;
 use crate::message::label::{Label, Shape};
+use crate::transport::protocol::in_flight::RequestTable;
+use crate::transport::protocol::types::Located;
 use typepack_engine::contiguous::Method;
 
 /// Counters for `TYPEPACK_REPORT`.

@@ -22,7 +22,7 @@
 //! tune file.
 
 use crate::coll::{choices, copies};
-use crate::transport::{part_choice, tuning};
+use crate::transport::choice::{part_choice, tuning};
 use typepack_engine::choice::{Form, Learnt};
 use typepack_engine::contiguous;
 

@@ -1,7 +1,7 @@
 //! The chunk buffers of one ordered pair of ranks. They carry the data of long messages, and let the sender
 //! and the receiver work on the same message at the same time.
 //!
-//! `transport/pipeline.rs` sends a message through chunks if the message does not fit in the ring. The sender
+//! `transport/protocol/pipeline.rs` sends a message through chunks if the message does not fit in the ring. The sender
 //! starts when it has received the receiver's CTS ("clear to send") for the message. A chunk names its message by
 //! the message's number in the order of the CTS envelopes of the pair. The ring keeps this order, so both ranks
 //! give the same number to a message. All that the receiver reads about a chunk from shared memory is its stamp,

@@ -2,7 +2,7 @@
 //! rank. Ringing a rank that is awake needs no system call.
 //!
 //! Each rank's slot in the segment holds its doorbell (`segment.rs`). `endpoint/progress.rs` sleeps on
-//! the doorbell through `transport/fabric.rs`. `README.md` beside this file describes the protocol and
+//! the doorbell through `transport/link/fabric.rs`. `README.md` beside this file describes the protocol and
 //! explains why no wake-up is lost; the step numbers below are those of the README. The code is generic
 //! over [`Kernel`], so that the loom models at the end of this file check the real code of the doorbell
 //! and of the ring (`ring.rs`), not copies. Some of the models limit the number of preemptions, and one

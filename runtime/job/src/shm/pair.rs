@@ -191,7 +191,7 @@ pub const HEAP_CLAIMS: usize = 4 * LINE;
 pub const HEAP_PUSHED: usize = 5 * LINE;
 
 /// Offset in bytes of the line with the receiver's answer: the time of its copy of a short payload, which the sender
-/// has asked for (`transport/short_choice.rs` of the runtime).
+/// has asked for (`transport/choice/short_choice.rs` of the runtime).
 pub const MEASURED: usize = 6 * LINE;
 
 /// Offset in bytes of the line with the word that encodes the [`Geometry`] of the pair.

@@ -1,7 +1,7 @@
 //! The protocol by which a sender recalls a message that no receive has matched yet. The protocol uses one
 //! word of an ordered pair's area for each message that can be recalled.
 //!
-//! `transport/recalls.rs` lends a word to every message whose sender may have to wait for the match, and the
+//! `transport/link/recalls.rs` lends a word to every message whose sender may have to wait for the match, and the
 //! message's envelope names the word. When a receive matches the message, the receiver claims the message
 //! (`transport/peer.rs`). When the program cancels the send, the sender recalls the message. Both use
 //! compare-and-swap on the word, so exactly one of the two succeeds, and neither waits for the other: the

@@ -1,7 +1,7 @@
 //! The topology of the machine: the core, caches, NUMA node and package of each CPU.
 //!
 //! The launcher reads the topology once (`launcher/src/topology.rs`) and stores it as a plain table in the
-//! segment (`segment.rs`). Ranks never load hwloc. `transport/fabric.rs` uses [`distance`] to find out how
+//! segment (`segment.rs`). Ranks never load hwloc. `transport/link/fabric.rs` uses [`distance`] to find out how
 //! far apart the cores of two ranks are, and `transport/choice.rs` chooses protocols by this distance.
 //!
 //! Invariant: an index has no meaning except as a label. CPUs that share an object (a core, a cache, a node

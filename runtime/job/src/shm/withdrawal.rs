@@ -1,7 +1,7 @@
 //! The protocol by which a sender takes back the memory of a message while the receiver may be reading it.
 //! The protocol uses two words of an ordered pair's area.
 //!
-//! `transport/offers.rs` implements the receiver's part of the protocol, and `transport/link.rs` the
+//! `transport/protocol/offers.rs` implements the receiver's part of the protocol, and `transport/link.rs` the
 //! sender's part. A sender may need its memory back before the receiver has read it, for example if the
 //! scope that lent the memory panics. The sender then adds one to the word `withdrawn`, waits until the
 //! word `reading` is 0, and sends a Withdraw envelope, which names the withdrawn message.

@@ -1,7 +1,7 @@
 //! How two ranks share the work of copying one message: the receiver copies pieces from the start, and the
 //! sender copies pieces from the end, until they meet.
 //!
-//! `transport/single_copy.rs` copies the pieces between the heaps of two ranks. An ordered pair of ranks
+//! `transport/protocol/single_copy.rs` copies the pieces between the heaps of two ranks. An ordered pair of ranks
 //! has one word in which both ranks claim pieces by compare-and-swap. Only the rank that has claimed a
 //! piece copies it. If one rank joins in late or never, the other rank claims and copies the remaining
 //! pieces. A receiver that wants its memory back claims all remaining pieces without copying them, and

@@ -1,6 +1,6 @@
 //! Reads data from the memory of another process, with `process_vm_readv`.
 //!
-//! `transport/private.rs` moves long messages with this call if a trial read (the probe) has shown that the
+//! `transport/protocol/private.rs` moves long messages with this call if a trial read (the probe) has shown that the
 //! system allows it. Whether it does depends on user ids, namespaces, system-call filters and the Yama
 //! security module, so the only reliable way to find out is to try a call. This file guarantees to safe
 //! callers that [`permit`] grants access to this process's memory to no process except the named one and its

@@ -32,7 +32,7 @@ use super::choices::{DecisionMemory, ENTRIES, KEYS, TIMES};
 use crate::comm::Communicator;
 use crate::region::Parts;
 use crate::shm::cells::{CELLS, CellMemory};
-use crate::transport::area::Area;
+use crate::transport::link::area::Area;
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering, fence};

@@ -22,8 +22,8 @@
 
 use super::super::matching::{Arrived, ENTRY_BYTES};
 use crate::sys::limits;
-use crate::transport::allowance::Allowance;
-use crate::transport::types::Located;
+use crate::transport::link::allowance::Allowance;
+use crate::transport::protocol::types::Located;
 
 /// The least bound for the messages of all senders, in bytes. As long as the messages occupy no more than
 /// this number of bytes, and no sender exceeds its own bound, this rank does not read the memory limit.

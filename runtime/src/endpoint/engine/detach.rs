@@ -70,7 +70,7 @@ impl MessageEngine {
         self.requests.orphan(id);
     }
 
-    /// Cancels a send. If the message can be recalled (`transport/recalls.rs`) and neither a receive nor a
+    /// Cancels a send. If the message can be recalled (`transport/link/recalls.rs`) and neither a receive nor a
     /// probe has matched it, no receive ever will, whatever the receiver does meanwhile. Otherwise the send
     /// completes from a copy. In both cases nobody uses the memory of the send afterwards, and its number is
     /// free. If there is no memory for the copy, the send goes on and keeps its number.

@@ -1,15 +1,15 @@
 //! The receiver's side of messages that go out in parts.
 //!
-//! `transport/parts.rs` writes the parts to the ring, and `incoming.rs` passes each of them to this file. The first
-//! part is matched like an eager message. If a receive matches, all parts are unpacked straight out of the ring. If
-//! none does, the parts are collected in private memory ([`Collected`]) until a receive takes the message. The receive
-//! may do so before the last part has arrived; the remaining parts are then unpacked straight out of the ring.
+//! `transport/protocol/parts.rs` writes the parts to the ring, and `incoming.rs` passes each of them to this file. The
+//! first part is matched like an eager message. If a receive matches, all parts are unpacked straight out of the ring.
+//! If none does, the parts are collected in private memory ([`Collected`]) until a receive takes the message. The
+//! receive may do so before the last part has arrived; the remaining parts are then unpacked straight out of the ring.
 
 use super::*;
 use crate::message::envelope::PARTS_MAX;
 use crate::shm::ring::Violation;
-use crate::transport::in_flight::Stream;
 use crate::transport::link::{Arriving, Target};
+use crate::transport::protocol::in_flight::Stream;
 
 /// The data of a message that no receive had matched when its first part arrived.
 #[derive(Debug)]

@@ -21,9 +21,9 @@ use super::incoming::Unmatched;
 use super::*;
 use crate::shm::pair::LINE;
 use crate::shm::ring::ENVELOPE_WORDS;
-use crate::transport::area::Area;
+use crate::transport::choice::short_choice::{LEAST, answer};
+use crate::transport::link::area::Area;
 use crate::transport::link::{Rx, Tx};
-use crate::transport::short_choice::{LEAST, answer};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 

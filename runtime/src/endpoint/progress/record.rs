@@ -12,7 +12,7 @@ use crate::message::Tag;
 use crate::message::label::{SPACES, Sender};
 use crate::shm::waiting::{Kind, Named, Progress, Text, Wait};
 use crate::sys::{clock, process};
-use crate::transport::in_flight::{Receive, Send, SendStage};
+use crate::transport::protocol::in_flight::{Receive, Send, SendStage};
 use std::sync::PoisonError;
 
 /// What a call waits for.

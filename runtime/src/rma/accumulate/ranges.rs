@@ -10,7 +10,7 @@ use crate::memory;
 use crate::rma::window::words::{RANGE_LOCKS, Word, Words};
 use crate::shm::layout::State;
 use crate::shm::waiting::Kind;
-use crate::transport::failure::await_end;
+use crate::transport::link::failure::await_end;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -224,7 +224,7 @@ mod tests {
     use crate::rma::request::form::{Kind, REQUEST, Request, WORD};
     use crate::rma::window::words::{SharedWord, Word, classes, said};
     use crate::shm::segment::{JobFlags, Segment};
-    use crate::transport::fabric::Fabric;
+    use crate::transport::link::fabric::Fabric;
     use typepack_engine::Elements;
 
     const CONTEXT: u64 = 5;

@@ -5,7 +5,7 @@ use super::form::{BYTES, Request};
 use super::types::Heard;
 use crate::commit::bytes;
 use crate::rma::window::dynamic::{Own, cover};
-use crate::transport::types::reach;
+use crate::transport::protocol::types::reach;
 use crate::{ErrorClass, Plan, WindowErrorKind};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,10 +43,12 @@ pub(in crate::rma) fn plan_of<'a>(heard: &'a Heard, request: &Request) -> Served
 }
 
 impl Memory {
-    /// Returns the elements of a request, of which it accesses `length` packed bytes from byte `start` of the request on.
+    /// Returns the elements of a request, of which it accesses `length` packed bytes from byte `start` of the request
+    /// on.
     ///
     /// # Errors
-    /// Returns the class of an error if these bytes do not lie in the window's memory, or if the elements have fewer bytes.
+    /// Returns the class of an error if these bytes do not lie in the window's memory, or if the elements have fewer
+    /// bytes.
     pub fn place(&self, heard: &Heard, request: &Request, length: u64) -> Served<Place<'_>> {
         self.place_of(plan_of(heard, request)?, request, length)
     }
@@ -83,12 +85,12 @@ impl Memory {
         Ok((Elements { origin, plan: plan.clone(), count }, attached))
     }
 
-    /// Returns whether the runs of elements that hold the packed bytes `range`, which have gaps that are not attached, lie
-    /// in attached memory. `elements` is a type, a number, and the number of packed bytes. Elements with more data than
-    /// attached memory overlap, which no call permits.
+    /// Returns whether the runs of elements that hold the packed bytes `range`, which have gaps that are not attached,
+    /// lie in attached memory. `elements` is a type, a number, and the number of packed bytes. Elements with more data
+    /// than attached memory overlap, which no call permits.
     ///
-    /// The endpoint's lock is held meanwhile, so the walk looks at no more than [`MOST_RUNS`] runs. The request of a rank
-    /// that asks for more is refused.
+    /// The endpoint's lock is held meanwhile, so the walk looks at no more than [`MOST_RUNS`] runs. The request of a
+    /// rank that asks for more is refused.
     #[cold]
     fn runs_lie_in(
         own: &Own,

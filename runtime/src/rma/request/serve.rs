@@ -31,7 +31,7 @@ use crate::rma::accumulate::mechanism::Site;
 use crate::rma::accumulate::ranges::{Patience, range_of};
 use crate::rma::accumulate::{Element, Job, Place, Run, Stream, Update};
 use crate::rma::window::words::{SharedWord, Word, Words, classes, said};
-use crate::transport::types::reach;
+use crate::transport::protocol::types::reach;
 use crate::{Datatype, ErrorClass, Plan, Result};
 use std::collections::VecDeque;
 use std::fmt;

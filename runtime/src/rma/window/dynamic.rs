@@ -22,7 +22,7 @@ use super::words::{Word, check_process};
 use crate::memory::{self, Block};
 use crate::rma::{Flavor, Window};
 use crate::sys::memory::Mapping;
-use crate::transport::types::reach;
+use crate::transport::protocol::types::reach;
 use crate::{Error, ErrorKind, Plan, Result, WindowErrorKind};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};

@@ -2,7 +2,7 @@
 
 use crate::rma::{Flavor, Window};
 use crate::sys::memory::Mapping;
-use crate::transport::types::reach;
+use crate::transport::protocol::types::reach;
 use crate::{Error, ErrorKind, Plan, Result, WindowErrorKind};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use crate::endpoint::sources::Core;
 use crate::message::payload::SendMode;
 use crate::schedule::program::Peer;
 use crate::shm::segment::{JobFlags, Segment};
-use crate::transport::fabric::Fabric;
+use crate::transport::link::fabric::Fabric;
 use std::sync::Arc;
 use typepack_engine::Elements;
 

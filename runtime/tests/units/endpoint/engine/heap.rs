@@ -79,7 +79,7 @@ fn layout(random: &mut Random, doubles: u64) -> (Plan, u64) {
 /// Makes a buffer for a layout. Returns the vector that owns the buffer (empty if the buffer lies in the
 /// heap), the address of displacement 0, and the buffer's length.
 fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>, *mut u8, usize) {
-    let (first, end) = crate::transport::types::reach(plan, count);
+    let (first, end) = crate::transport::protocol::types::reach(plan, count);
     let len = (end - first) as usize + 64;
     let mut own = vec![0u8; if shared { 0 } else { len }];
     let start = if shared { room(fabric, len) } else { own.as_mut_ptr() };
@@ -94,7 +94,7 @@ fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>
 /// - The `len` bytes that begin 32 bytes before the layout's first byte are valid, and nothing else
 ///   uses them while the slice lives.
 unsafe fn around(origin: *mut u8, plan: &Plan, count: u64, len: usize) -> &'static mut [u8] {
-    let (first, _) = crate::transport::types::reach(plan, count);
+    let (first, _) = crate::transport::protocol::types::reach(plan, count);
     // SAFETY: the caller guarantees that `len` bytes are valid from 32 bytes before the first byte of the
     // layout on, and that nothing else uses them (the only condition of `# Safety`).
     unsafe { std::slice::from_raw_parts_mut(origin.wrapping_offset(first as isize - 32), len) }
@@ -131,7 +131,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let mut expected = target.to_vec();
         {
             let mut packed = vec![0u8; bytes as usize];
-            let (first, _) = crate::transport::types::reach(&to, to_count);
+            let (first, _) = crate::transport::protocol::types::reach(&to, to_count);
             let origin = expected.as_mut_ptr().wrapping_offset(32 - first as isize);
             // SAFETY: `packed` and `expected` are vectors with room for the whole message. They overlap
             // neither `source` nor each other.
@@ -321,7 +321,7 @@ fn lies_about_data_are_violations() {
         // SAFETY: `target` has `1 << 21` bytes and lives to the end of the round. `victim` runs no turn after that.
         unsafe { victim.receive(&any(layout, 1 << 21, 3)) }.expect("a receive");
         let mut tx =
-            Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
+            Producer::new::<crate::transport::link::area::Area>(crate::shm::pair::first_level(2));
         let room = tx.reserve(&area, encoding.len()).expect("credits").expect("room");
         let define = Envelope::Define { number: 0, bytes: encoding.len() as u64 };
         // SAFETY: `room` has `encoding.len()` bytes in the payload area, and `encoding` is a vector outside
@@ -346,7 +346,8 @@ fn lies_about_data_are_violations() {
     let mut victim = MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
     let hostile = Fabric::join(segment, 1).expect("rank 1");
     let area = hostile.contact(0).expect("contact");
-    let mut tx = Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
+    let mut tx =
+        Producer::new::<crate::transport::link::area::Area>(crate::shm::pair::first_level(2));
     let label = Label { context: 3, tag: 1, bytes: 8, types: UNKNOWN };
     for envelope in [Envelope::Withdraw(7), Envelope::Rts(label, 5.into(), place(BYTES, 0, 8))] {
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
@@ -396,7 +397,7 @@ fn lies_about_help_are_violations() {
         let Operation::Pending(id) = sent else { panic!("complete") };
         let area = hostile.contact(0).expect("contact");
         let mut tx =
-            Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
+            Producer::new::<crate::transport::link::area::Area>(crate::shm::pair::first_level(2));
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
         let help = Envelope::Help {
             id: id + wrong,

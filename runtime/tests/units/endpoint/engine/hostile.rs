@@ -9,7 +9,7 @@ use crate::shm::pair::{CHUNK_BYTES, CHUNKS};
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
 use crate::sync::Word;
-use crate::transport::area::SMALL;
+use crate::transport::link::area::SMALL;
 use crate::{Datatype, Named};
 use std::sync::Arc;
 use typepack_engine::Elements;
@@ -36,7 +36,8 @@ fn a_call_that_fails_lets_go_of_its_memory() {
 
     // Rank 1 sends an RTS that no receive matches yet.
     let area = hostile.contact(0).expect("contact");
-    let mut tx = Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
+    let mut tx =
+        Producer::new::<crate::transport::link::area::Area>(crate::shm::pair::first_level(2));
     let room = tx.reserve(&area, 0).expect("credits").expect("room");
     let (words, used) = Envelope::Rts(label, 5.into(), None).encode();
     tx.publish(&area, room, &words, used);
@@ -196,7 +197,7 @@ fn hostile_envelopes_are_errors() {
             engine.send(&layout, offer, Process::new(1), SendMode::Standard).expect("a send");
         }
         let mut tx =
-            Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
+            Producer::new::<crate::transport::link::area::Area>(crate::shm::pair::first_level(2));
         for _ in 0..random() % 6 {
             let Ok(Some(room)) = tx.reserve(&area, (random() % 16_384) as usize) else { break };
             let near = random() % 2 == 0;

@@ -8,7 +8,7 @@ use crate::message::envelope::{LONG_MAX, LONG_TYPES, Space, TYPE_MAX, TYPES};
 use crate::message::payload::SendMode;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
-use crate::transport::area::Area;
+use crate::transport::link::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use typepack_engine::{Elements, wire};

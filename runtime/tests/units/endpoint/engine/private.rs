@@ -12,7 +12,7 @@ use crate::shm::pair;
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
 use crate::sync::Word;
-use crate::transport::area::Area;
+use crate::transport::link::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

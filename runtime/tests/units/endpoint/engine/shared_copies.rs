@@ -5,7 +5,7 @@ use super::super::*;
 use super::any;
 use crate::message::payload::SendMode;
 use crate::shm::segment::{JobFlags, Segment};
-use crate::transport::area::Area;
+use crate::transport::link::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -4,7 +4,7 @@ use super::super::*;
 use super::any;
 use crate::message::payload::SendMode;
 use crate::shm::segment::{JobFlags, Segment};
-use crate::transport::short_choice::LEAST;
+use crate::transport::choice::short_choice::LEAST;
 use crate::{Datatype, Named};
 use std::sync::Arc;
 use typepack_engine::Elements;

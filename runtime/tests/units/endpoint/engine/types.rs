@@ -195,7 +195,7 @@ fn types_that_are_lies_are_harmless() {
         let hostile = Fabric::join(segment, 1).expect("rank 1");
         let area = hostile.contact(0).expect("contact");
         let mut ring =
-            Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
+            Producer::new::<crate::transport::link::area::Area>(crate::shm::pair::first_level(2));
         let bytes = [0, 3, 8, 16, 17][case % 5];
         let label = Label { context: CONTEXT, tag: 3, bytes, types };
         let (words, used) = Envelope::Inline(label, [9; INLINE_MAX]).encode();

@@ -198,7 +198,7 @@ fn false_recalls_are_errors() {
         let mut job = Job::new();
         let area = job.fabric.contact(1).expect("contact");
         let mut tx =
-            Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
+            Producer::new::<crate::transport::link::area::Area>(crate::shm::pair::first_level(2));
         for envelope in [Envelope::Rts(label, offered, None), Envelope::Recall(label, recalled)] {
             let room = tx.reserve(&area, 0).expect("credits").expect("room");
             let (words, used) = envelope.encode();

@@ -8,7 +8,7 @@ use crate::message::envelope::{BYTES, Space};
 use crate::message::payload::SendMode;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
-use crate::transport::area::Area;
+use crate::transport::link::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

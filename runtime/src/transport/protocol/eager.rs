@@ -6,16 +6,16 @@
 //! for the match, and messages to a receiver that wants no more payloads. They go through the queue and the trait
 //! [`Protocol`], as the messages of all other protocols do.
 
-use super::fabric::Fabric;
-use super::failure::lost;
 use super::in_flight::{RequestTable, SendStage, received};
-use super::link::{Link, Outgoing, Tx};
-use super::protocol::{Arrival, CopyPlan, Matched, Offered, Protocol, Work};
-use super::ready::Ready;
-use super::short_choice::{LEAST, ShortChoices};
+use super::{Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use crate::Result;
 use crate::message::envelope::{self, Envelope, INLINE_MAX};
 use crate::message::label::{Label, Status};
+use crate::transport::choice::short_choice::{LEAST, ShortChoices};
+use crate::transport::link::fabric::Fabric;
+use crate::transport::link::failure::lost;
+use crate::transport::link::ready::Ready;
+use crate::transport::link::{Link, Outgoing, Tx};
 use std::time::Instant;
 use typepack_engine::contiguous::{self, Method};
 

@@ -10,15 +10,15 @@
 //!
 //! Invariant: lengths come only from the message, never from an address.
 
-use super::choice::{Terms, tells_address};
-use super::link::Tx;
-use super::protocol::CopyPlan;
+use super::CopyPlan;
 use super::single_copy::{Copier, Far, Said, SingleCopies, Takes};
 use super::types::Located;
 use crate::message::envelope::{BYTES, Place, Space};
 use crate::message::payload::Sink;
 use crate::request::private::Denied;
 use crate::sys::cma;
+use crate::transport::choice::{Terms, tells_address};
+use crate::transport::link::Tx;
 use crate::{Plan, Result};
 use std::ops::Range;
 use typepack_engine::Elements;

@@ -82,8 +82,8 @@ impl Fabric {
         }
     }
 
-    /// Joins the job whose shared memory is `segment`. This process gets the slot `rank`, and the function
-    /// allocates the memory of this rank's mailbox. Its world consists of the ranks that the launcher has started with it.
+    /// Joins the job whose shared memory is `segment`. This process gets the slot `rank`, and the function allocates
+    /// the memory of this rank's mailbox. Its world consists of the ranks that the launcher has started with it.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another

@@ -12,18 +12,18 @@
 //! Invariant: the parts of a message follow each other in the ring, with no other envelope between them. A message that
 //! finds the ring full stays at the head of the queue (`link.rs`), and no other envelope overtakes it.
 
-use super::choice::Terms;
-use super::fabric::Fabric;
-use super::failure::lost;
 use super::in_flight::{RequestTable, SendStage};
-use super::link::{Link, Tx};
-use super::part_choice::{Beginning, CLASSES, class};
-use super::protocol::{CopyPlan, Matched, Offered, Protocol, Work};
-use super::ready::Ready;
-use super::stage::Stage;
+use super::{CopyPlan, Matched, Offered, Protocol, Work};
 use crate::message::envelope::{Envelope, PART_MAX};
 use crate::message::label::{Label, Shape, Status};
 use crate::settings::Forced;
+use crate::transport::choice::Terms;
+use crate::transport::choice::part_choice::{Beginning, CLASSES, class};
+use crate::transport::link::fabric::Fabric;
+use crate::transport::link::failure::lost;
+use crate::transport::link::ready::Ready;
+use crate::transport::link::stage::Stage;
+use crate::transport::link::{Link, Tx};
 use crate::{Plan, Result};
 use std::ops::Range;
 use typepack_engine::Elements;

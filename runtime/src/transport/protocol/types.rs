@@ -11,12 +11,12 @@
 //! Invariant: both ranks keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each, and a few
 //! long types.
 
-use super::fabric::Fabric;
 use super::long_types::LongTypes;
 use crate::Plan;
 use crate::message::envelope::{BYTES, NUMBERS_END, Place, Space, TYPE_MAX, TYPES};
 use crate::request::types::{Advertised, LINE, Number, Remembered, Type};
 use crate::shm::ring::Violation;
+use crate::transport::link::fabric::Fabric;
 use std::ops::Range;
 use std::ptr::NonNull;
 use typepack_engine::Elements;

@@ -23,11 +23,12 @@
 //! A choice changes neither the result nor the order of messages. `peer.rs` asks for the way of a message
 //! that has matched; `pipeline.rs` and `single_copy.rs` say when a message is complete.
 
-use super::choice::{self, Terms};
+use super::Terms;
 use super::part_choice::{Beginning, PartChoices};
 use crate::message::envelope::Space;
 use crate::message::label::Shape;
 use crate::settings::Forced;
+use crate::transport::choice;
 use std::time::Instant;
 use typepack_engine::choice::{Candidate, Choice, Form, Key, Measured, Pick, Sizes, Store, WAYS};
 use typepack_engine::contiguous::{self, Method};
@@ -48,7 +49,7 @@ const RARELY: u64 = 16;
 /// from memory. Measured on a Zen 4 with a C program of two threads, 256 KiB in pieces of 32 KiB through a ring of
 /// 2 MiB, in us: 8 with vector moves and 28 with streaming stores between cores 45 ns apart, 120 and 20 between cores
 /// 320 ns apart.
-pub(super) const STREAMING: u64 = 16 << 10;
+pub(in crate::transport) const STREAMING: u64 = 16 << 10;
 
 /// Length in bytes of the shortest message that the receiver may write to its place with streaming stores, in a copy in
 /// place or out of chunks. A shorter message fits in the caches of the receiver, which writes the data itself and

@@ -5,10 +5,7 @@
 //! (`single_copy.rs`): the sender helps, because it would only wait otherwise. `tuning.rs` decides for which messages a
 //! heap copy is worth its cost. `types.rs` has the types by which an RTS describes the layout of its data.
 
-use super::choice::{self, Terms};
-use super::fabric::Fabric;
-use super::link::Tx;
-use super::protocol::CopyPlan;
+use super::CopyPlan;
 use super::single_copy::{Copier, Far, Said, SingleCopies, Takes};
 use super::types::{Located, place_in};
 use crate::message::envelope::{Envelope, LONG_MAX, Place, Space};
@@ -16,6 +13,10 @@ use crate::message::payload::Sink;
 use crate::request::private::Denied;
 use crate::request::types::Number;
 use crate::sys::memory::Mapping;
+use crate::transport::choice;
+use crate::transport::choice::Terms;
+use crate::transport::link::Tx;
+use crate::transport::link::fabric::Fabric;
 use crate::{Plan, Result};
 use std::ops::Range;
 use std::ptr::NonNull;

@@ -40,7 +40,7 @@ impl Area {
     ///
     /// - [`Geometry::bytes`] bytes from `base` on are a mapped area of the segment.
     /// - The area stays mapped for as long as the returned value is used.
-    pub(super) unsafe fn new(base: NonNull<u8>, geometry: Geometry) -> Self {
+    pub(in crate::transport) unsafe fn new(base: NonNull<u8>, geometry: Geometry) -> Self {
         Self { base, geometry }
     }
 

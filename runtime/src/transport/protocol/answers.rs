@@ -16,12 +16,12 @@
 //!
 //! `peer.rs` uses this file for each such envelope.
 
-use super::failure::broken;
+use super::Work;
 use super::in_flight::{RequestTable, Send, SendStage, Told};
-use super::protocol::Work;
 use crate::message::envelope::Space;
 use crate::message::label::Status;
 use crate::shm::ring::Violation;
+use crate::transport::link::failure::broken;
 use crate::{Error, Result};
 
 /// Returns the send that the rank `from` answers. Returns an error with the text `otherwise` if `from` is

@@ -6,10 +6,10 @@
 //! ask the table before they copy. They read the sender's memory only between [`Offers::begin`] and
 //! [`Offers::end`], so that a sender can take its memory back (`shm/withdrawal.rs`).
 
-use super::area::Area;
-use super::failure::broken;
 use crate::Result;
 use crate::shm::withdrawal;
+use crate::transport::link::area::Area;
+use crate::transport::link::failure::broken;
 use std::collections::HashMap;
 
 /// The table for one sender.

@@ -17,21 +17,21 @@
 //! uses the place. A rank reads only message data from the other rank's memory. So if the other rank writes
 //! there at the same time, it can change only the values of this data.
 
-use super::area::Area;
-use super::choice::Terms;
-use super::fabric::Fabric;
-use super::failure::{broken, lost};
 use super::in_flight::{RequestTable, SendStage, Told};
-use super::link::{HelpWanted, Link, Outgoing, Tx};
-use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
-use super::stage::Stage;
 use super::types::Located;
+use super::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::Status;
 use crate::message::payload::{Sink, Supply};
 use crate::request::private::Denied;
 use crate::shm::ring::Violation;
 use crate::shm::work_split::Cut;
+use crate::transport::choice::Terms;
+use crate::transport::link::area::Area;
+use crate::transport::link::fabric::Fabric;
+use crate::transport::link::failure::{broken, lost};
+use crate::transport::link::stage::Stage;
+use crate::transport::link::{HelpWanted, Link, Outgoing, Tx};
 use crate::{Plan, Result};
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -6,22 +6,24 @@
 //! of one message are published and drained in their order; the pieces of several messages may alternate
 //! (`cleared.rs`).
 
-use super::area::{Area, SMALL};
-use super::cleared::{self, Cleared};
-use super::fabric::Fabric;
-use super::failure::{broken, lost, lost_at};
-use super::in_flight::{self, RequestTable, SendStage, Told};
-use super::link::{Link, Outgoing};
-use super::pool::Pool;
-use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
-use super::ready::Ready;
-use super::stage::Stage;
+use super::in_flight;
+use super::in_flight::{RequestTable, SendStage, Told};
+use super::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use crate::Result;
 use crate::message::envelope::{Envelope, Offer};
 use crate::message::label::{Shape, Status};
 use crate::shm::bulk::{Drainer, Filler, Full};
 use crate::shm::pair::{CHUNK_BYTES, SMALL_CHUNK_BYTES};
 use crate::shm::ring::Violation;
+use crate::transport::link::area::{Area, SMALL};
+use crate::transport::link::cleared;
+use crate::transport::link::cleared::Cleared;
+use crate::transport::link::fabric::Fabric;
+use crate::transport::link::failure::{broken, lost, lost_at};
+use crate::transport::link::pool::Pool;
+use crate::transport::link::ready::Ready;
+use crate::transport::link::stage::Stage;
+use crate::transport::link::{Link, Outgoing};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
