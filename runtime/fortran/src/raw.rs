@@ -47,5 +47,7 @@ pub const ERR_COUNT: c_int = 2;
 pub const ERR_TYPE: c_int = 3;
 /// `MPI_ERR_ARG`.
 pub const ERR_ARG: c_int = 13;
+/// `MPI_ERR_INTERN`.
+pub const ERR_INTERN: c_int = 17;
 /// `MPI_ERR_NO_MEM`.
 pub const ERR_NO_MEM: c_int = 39;

@@ -1,7 +1,7 @@
 //! Names that MPI-3.0 removed, with INTEGER addresses (MPI-2.2 section 2.6.1).
 
 use crate::handle::{self, Handle};
-use crate::outcome::give;
+use crate::outcome::{caught, give};
 use crate::{abi, raw, refusal, slots};
 use std::ffi::{c_int, c_void};
 
@@ -22,7 +22,7 @@ macro_rules! removed {
         pub unsafe extern "C" fn $name($($argument: $kind,)* ierror: *mut c_int) {
             // SAFETY: the program passes addresses of what the interface says (`# Safety`).
             unsafe {
-                let code = $body;
+                let code = caught(|| $body);
                 give(ierror, code);
             }
         }
