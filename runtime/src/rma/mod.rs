@@ -31,7 +31,7 @@ mod typed;
 mod window;
 
 pub use accumulate::Update;
-pub use accumulate::atomic::{ElementKind, ElementUpdate};
+pub use accumulate::atomic::{ElementKind, ElementUpdate, SimpleUpdate};
 pub use epoch::epochs::Assertions;
 pub use epoch::lock::LockKind;
 pub(crate) use request::hosting::register;
@@ -91,6 +91,8 @@ pub struct Window {
     /// For each target, how many single elements this rank has updated under locks since it has updated many elements
     /// (`mechanism.rs`).
     singles: Box<[AtomicU32]>,
+    /// Whether a number of `singles` may not be 0.
+    has_singles: AtomicBool,
     /// The tag of requests to ranks whose memory this rank cannot map.
     tag: i32,
     /// Held while this rank changes memory that it has locked exclusively. Such changes are not atomic, so the threads

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 use typepack::Named;
 use typepack::coll::Operator;
-use typepack::rma::{ElementKind, ElementUpdate, Update, Window};
+use typepack::rma::{ElementKind, ElementUpdate, SimpleUpdate, Update, Window};
 
 /// The first handle of a predefined datatype of the ABI, and the number of these handles.
 const FIRST: usize = 0x200;
@@ -82,7 +82,7 @@ fn bytes_of(count: impl Number, ty: raw::Datatype) -> Option<u64> {
 
 /// Returns the update of an element of a type, if it needs no function.
 #[inline(always)]
-fn simple(op: raw::Op, ty: raw::Datatype, has_result: bool) -> Option<ElementUpdate> {
+fn simple(op: raw::Op, ty: raw::Datatype, has_result: bool) -> Option<SimpleUpdate> {
     let known = known(ty);
     let is_wide = match known & SIZE {
         8 => true,
@@ -100,7 +100,7 @@ fn simple(op: raw::Op, ty: raw::Datatype, has_result: bool) -> Option<ElementUpd
         abi::NO_OP if has_result => Update::NoOp,
         _ => return None,
     };
-    ElementUpdate::simple(update, elements, is_wide)
+    SimpleUpdate::new(update, elements, is_wide)
 }
 
 /// Returns the update of an element of a type by a predefined operation.
@@ -219,7 +219,10 @@ unsafe fn update(
         return unsafe { update_other(op, ty, values, (rank, displacement), win) };
     };
     // SAFETY: the runtime looks up no window. The elements are valid (the conditions of `# Safety`).
-    unsafe { with(win, |window| window.update_short(update, values, rank, displacement)) }
+    unsafe {
+        with(win, |window| window.update_short(update.into(), values, rank, displacement))
+            || with(win, |window| window.update_in_turn(update.into(), values, rank, displacement))
+    }
 }
 
 /// Does the work of [`update`] for all operations that need a function.
@@ -237,7 +240,10 @@ unsafe fn update_other(
 ) -> bool {
     let Some(update) = other(op, ty) else { return false };
     // SAFETY: the runtime looks up no window. The elements are valid (the conditions of `# Safety`).
-    unsafe { with(win, |window| window.update_short(update, values, rank, displacement)) }
+    unsafe {
+        with(win, |window| window.update_short(update, values, rank, displacement))
+            || with(win, |window| window.update_in_turn(update, values, rank, displacement))
+    }
 }
 
 /// `MPI_Accumulate` of several elements. Returns whether it has done the call.
@@ -337,7 +343,10 @@ pub unsafe fn compare_and_swap(
     let (rank, displacement) = (rank_of(rank), displacement as i64);
     let (values, result) = ((new.cast(), compare.cast()), result.cast());
     // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
-    unsafe { with(win, |window| window.swap_short(is_wide, values, result, rank, displacement)) }
+    unsafe {
+        with(win, |window| window.swap_short(is_wide, values, result, rank, displacement))
+            || with(win, |window| window.swap_in_turn(is_wide, values, result, rank, displacement))
+    }
 }
 
 /// `MPI_Win_flush` and `MPI_Win_flush_local`.
@@ -378,7 +387,9 @@ mod tests {
     #[test]
     fn updates_of_numbers_are_short() {
         prepare();
-        let update = |op, ty, has_result| simple(op, ty, has_result).or_else(|| other(op, ty));
+        let update = |op, ty, has_result| {
+            simple(op, ty, has_result).map(ElementUpdate::from).or_else(|| other(op, ty))
+        };
         let is_short = |op, named, has| update(Op(op), handle(named), has).is_some();
         for named in [Named::INT64_T, Named::INT, Named::FLOAT, Named::DOUBLE] {
             let all = [abi::SUM, abi::MAX, abi::MIN, abi::PROD, abi::REPLACE];

@@ -60,11 +60,26 @@ pub struct ElementUpdate {
 
 const _: () = assert!(size_of::<ElementUpdate>() == 16);
 
-impl ElementUpdate {
+/// An update that needs no function. A call can hand it on in a register.
+#[derive(Clone, Copy, Debug)]
+#[doc(hidden)]
+pub struct SimpleUpdate {
+    instruction: Instruction,
+    is_wide: bool,
+}
+
+impl From<SimpleUpdate> for ElementUpdate {
+    #[inline(always)]
+    fn from(SimpleUpdate { instruction, is_wide }: SimpleUpdate) -> Self {
+        Self { instruction, is_wide, function: None }
+    }
+}
+
+impl SimpleUpdate {
     /// Prepares an update that needs no function: loads, replacements and sums of numbers of 8 bytes (`is_wide`) or 4
     /// bytes. Returns `None` if the update is another one.
     #[inline(always)]
-    pub fn simple(update: Update, elements: ElementKind, is_wide: bool) -> Option<Self> {
+    pub fn new(update: Update, elements: ElementKind, is_wide: bool) -> Option<Self> {
         let instruction = match (update, elements) {
             (_, ElementKind::Others) => return None,
             (Update::NoOp, _) => Instruction::Load,
@@ -73,9 +88,11 @@ impl ElementUpdate {
             (Update::Combine(Operator::Sum), ElementKind::Reals) => Instruction::AddReals,
             _ => return None,
         };
-        Some(Self { instruction, is_wide, function: None })
+        Some(Self { instruction, is_wide })
     }
+}
 
+impl ElementUpdate {
     /// Prepares an update of elements of type `named`. Returns `None` if the type has another size or several members,
     /// or if the operation is not defined on the type.
     #[inline]
@@ -85,7 +102,8 @@ impl ElementUpdate {
             return None;
         }
         let is_wide = named.size() == 8;
-        Self::simple(update, ElementKind::of(named), is_wide).or_else(|| {
+        let simple = SimpleUpdate::new(update, ElementKind::of(named), is_wide);
+        simple.map(Self::from).or_else(|| {
             let (instruction, function) = match update {
                 Update::NoOp => (Instruction::Load, None),
                 Update::Replace => (Instruction::Swap, None),

@@ -128,10 +128,8 @@ impl Window {
         let Some(at) = self.elements_at(target, displacement, update.size(), 1) else {
             return false;
         };
-        let place = (at, target, displacement);
         let Some(inside) = mechanism::begin_short(&self.words, self.rank, target) else {
-            // SAFETY: the element at the target lies in the window (`elements_at`). The caller guarantees the others.
-            return unsafe { self.update_in_turn(update, (from, result), place) };
+            return false;
         };
         // SAFETY: the element at the target is aligned, and lies in the window, which is mapped as long as the window
         // lives (`elements_at`). All ranks update it by instructions as long as `inside` lives. The caller guarantees
@@ -144,18 +142,24 @@ impl Window {
         true
     }
 
-    /// Does the work of [`update_short`](Self::update_short) for the element at `at` by [`in_turn`](Self::in_turn).
+    /// Does the same as [`update_short`](Self::update_short) if the target may use locks. A function of its own, so
+    /// that the usual case calls no function.
     ///
     /// # Safety
     ///
-    /// - The conditions of [`update_short`](Self::update_short), and `at` is the aligned element at the target.
-    #[inline(never)]
-    unsafe fn update_in_turn(
+    /// - The conditions of [`update_short`](Self::update_short).
+    #[doc(hidden)]
+    #[cold]
+    pub unsafe fn update_in_turn(
         &self,
         update: ElementUpdate,
         (from, result): (*const u8, *mut u8),
-        (at, target, displacement): (*mut u8, usize, i64),
+        target: usize,
+        displacement: i64,
     ) -> bool {
+        let Some(at) = self.elements_at(target, displacement, update.size(), 1) else {
+            return false;
+        };
         // SAFETY: the caller guarantees the elements. This thread has its turn when the function runs (`in_turn`).
         let work = || unsafe { update.run(at, from, result, 1) };
         let is_done = self.in_turn(target, displacement, &work);
@@ -227,10 +231,8 @@ impl Window {
     ) -> bool {
         let size = if is_wide { 8 } else { 4 };
         let Some(at) = self.elements_at(target, displacement, size, 1) else { return false };
-        let place = (at, target, displacement);
         let Some(inside) = mechanism::begin_short(&self.words, self.rank, target) else {
-            // SAFETY: see `update_short`.
-            return unsafe { self.swap_in_turn(is_wide, (new, compare), result, place) };
+            return false;
         };
         // SAFETY: see `update_short`.
         unsafe { atomic::exchange(is_wide, at, compare, new, result) };
@@ -238,19 +240,23 @@ impl Window {
         true
     }
 
-    /// Does the work of [`swap_short`](Self::swap_short) for the element at `at` by [`in_turn`](Self::in_turn).
+    /// Does the same as [`swap_short`](Self::swap_short) if the target may use locks.
     ///
     /// # Safety
     ///
-    /// - The conditions of [`swap_short`](Self::swap_short), and `at` is the aligned element at the target.
-    #[inline(never)]
-    unsafe fn swap_in_turn(
+    /// - The conditions of [`swap_short`](Self::swap_short).
+    #[doc(hidden)]
+    #[cold]
+    pub unsafe fn swap_in_turn(
         &self,
         is_wide: bool,
         (new, compare): (*const u8, *const u8),
         result: *mut u8,
-        (at, target, displacement): (*mut u8, usize, i64),
+        target: usize,
+        displacement: i64,
     ) -> bool {
+        let size = if is_wide { 8 } else { 4 };
+        let Some(at) = self.elements_at(target, displacement, size, 1) else { return false };
         // SAFETY: the caller guarantees the elements. This thread has its turn when the function runs (`in_turn`).
         let work = || unsafe { atomic::exchange(is_wide, at, compare, new, result) };
         self.in_turn(target, displacement, &work)
@@ -268,6 +274,7 @@ impl Window {
         // Threads that count at the same time may count as one.
         let singles = self.singles[target].load(Ordering::Relaxed) + 1;
         self.singles[target].store(singles, Ordering::Relaxed);
+        self.has_singles.store(true, Ordering::Relaxed);
         if singles >= SINGLES {
             self.prefer_instructions(target);
         }
@@ -282,9 +289,25 @@ impl Window {
     }
 
     /// Changes a target back to instructions, if this rank's last updates there were updates of single elements under
-    /// locks. Each end of an epoch calls this function.
+    /// locks. The end of each epoch of some targets calls this function.
     #[inline]
     pub(in crate::rma) fn prefer_instructions(&self, target: usize) {
+        if self.has_singles.load(Ordering::Relaxed) {
+            self.end_singles(target);
+        }
+    }
+
+    /// Does the work of [`prefer_instructions`](Self::prefer_instructions) for all targets.
+    #[inline]
+    pub(in crate::rma) fn prefer_instructions_everywhere(&self) {
+        if self.has_singles.load(Ordering::Relaxed) {
+            self.has_singles.store(false, Ordering::Relaxed);
+            (0..self.size()).for_each(|target| self.end_singles(target));
+        }
+    }
+
+    #[cold]
+    fn end_singles(&self, target: usize) {
         if self.singles[target].load(Ordering::Relaxed) != 0 {
             self.singles[target].store(0, Ordering::Relaxed);
             mechanism::return_to_instructions(&self.words, target);

@@ -331,7 +331,7 @@ impl Window {
         let need_not_meet = assert.has(A::NO_PRECEDE) && assert.has(A::NO_SUCCEED);
         // An error of an operation must not keep this rank from the meeting, where the other ranks wait.
         let completed = self.complete_all();
-        (0..self.size()).for_each(|target| self.prefer_instructions(target));
+        self.prefer_instructions_everywhere();
         let met = if need_not_meet { Ok(()) } else { self.meet() };
         if met.is_ok() {
             let next = if assert.has(A::NO_SUCCEED) { 0 } else { with_all::FENCE };
@@ -688,7 +688,7 @@ impl Window {
         }
         self.epochs.all.store(0, Ordering::Relaxed);
         let mut unlocked = self.complete_all();
-        (0..self.size()).for_each(|target| self.prefer_instructions(target));
+        self.prefer_instructions_everywhere();
         if holds {
             for target in 0..self.comm.size() {
                 let one = wait::unlock(&self.comm, &self.words, target, LockKind::Shared);

@@ -258,8 +258,13 @@ impl<T: Reducible, U> Target<'_, T, U> {
             && let Some(update) = ElementUpdate::new(update, T::NAMED)
         {
             let old = result.map_or(std::ptr::null_mut(), |result| result.origin);
+            let values = (from.origin.cast_const(), old);
             // SAFETY: the caller guarantees the parts, which are an element each.
-            if unsafe { self.window.update_short(update, (from.origin, old), self.rank, at) } {
+            let is_done = unsafe {
+                self.window.update_short(update, values, self.rank, at)
+                    || self.window.update_in_turn(update, values, self.rank, at)
+            };
+            if is_done {
                 return Ok(());
             }
         }
@@ -305,8 +310,10 @@ impl<T: Exchangeable, U> Target<'_, T, U> {
         // SAFETY: all three addresses are those of local values of the size of an element.
         unsafe {
             let window = self.window;
+            let is_wide = size_of::<T>() == 8;
             let is_done = matches!(size_of::<T>(), 4 | 8)
-                && window.swap_short(size_of::<T>() == 8, (new, compare), result, self.rank, at);
+                && (window.swap_short(is_wide, (new, compare), result, self.rank, at)
+                    || window.swap_in_turn(is_wide, (new, compare), result, self.rank, at));
             if !is_done {
                 window.compare_and_swap_raw(new, compare, result, plan, self.rank, at)?;
             }

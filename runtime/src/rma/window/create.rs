@@ -238,6 +238,7 @@ impl Window {
             check_types: Settings::current().is_some_and(|settings| settings.check_types),
             stored: AtomicBool::new(false),
             singles: (0..comm.size()).map(|_| AtomicU32::new(0)).collect(),
+            has_singles: AtomicBool::new(false),
             tag,
             alone: Mutex::new(()),
             hosting,

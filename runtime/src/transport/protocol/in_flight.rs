@@ -125,15 +125,18 @@ impl Receive {
 ///
 /// # Errors
 /// Returns the refusal, or `ErrorKind::Truncated` if the message is longer than the receive.
+#[inline]
 pub fn received(status: Status, capacity: u64, refusal: Option<Error>) -> Result<Status> {
-    if let Some(refusal) = refusal {
-        return Err(refusal);
+    match refusal {
+        None if status.bytes <= capacity => Ok(status),
+        refusal => Err(refusal.unwrap_or_else(|| truncated(status, capacity))),
     }
-    if status.bytes <= capacity {
-        return Ok(status);
-    }
+}
+
+#[cold]
+fn truncated(status: Status, capacity: u64) -> Error {
     let Status { source, tag, bytes } = status;
-    Err(Error::new(
+    Error::new(
         ErrorKind::Truncated,
         "count",
         format!(
@@ -141,7 +144,7 @@ pub fn received(status: Status, capacity: u64, refusal: Option<Error>) -> Result
              the receive has room for {capacity}"
         ),
     )
-    .of_message(Status { bytes: capacity, ..status }))
+    .of_message(Status { bytes: capacity, ..status })
 }
 
 /// The operations of this process that are in flight. Each operation has a number.
