@@ -3,6 +3,7 @@
 
 use crate::{abi, raw};
 use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 macro_rules! refusals {
     ($($name:ident $kind:ident $call:ident;)*) => {
@@ -28,4 +29,17 @@ refusals! {
 #[cold]
 pub fn nothing(class: c_int) -> c_int {
     comm(raw::COMM_SELF, class)
+}
+
+/// Calls `work`, the body of a routine. A panic, which is an error in this library, becomes `MPI_ERR_INTERN`, which
+/// goes to the error handler for calls without an object. (The panic itself has printed where it happened.)
+#[inline(always)]
+pub fn caught(work: impl FnOnce() -> c_int) -> c_int {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(code) => code,
+        Err(_) => {
+            eprintln!("typepack bug: a Fortran routine panicked; the line above says where");
+            nothing(raw::ERR_INTERN)
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Names that MPI-3.0 removed, with INTEGER addresses (MPI-2.2 section 2.6.1).
 
 use crate::handle::{self, Handle};
-use crate::outcome::{caught, give};
+use crate::outcome::give;
+use crate::refusal::caught;
 use crate::{abi, raw, refusal, slots};
 use std::ffi::{c_int, c_void};
 

@@ -388,7 +388,7 @@ mod tests {
     fn updates_of_numbers_are_short() {
         prepare();
         let update = |op, ty, has_result| {
-            simple(op, ty, has_result).map(ElementUpdate::from).or_else(|| other(op, ty))
+            simple(op, ty, has_result).map(Into::into).or_else(|| other(op, ty))
         };
         let is_short = |op, named, has| update(Op(op), handle(named), has).is_some();
         for named in [Named::INT64_T, Named::INT, Named::FLOAT, Named::DOUBLE] {

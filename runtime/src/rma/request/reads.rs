@@ -1,7 +1,7 @@
 //! Gets from memory that the calling rank cannot map, by system calls that read the target's memory (CMA). The target
 //! does not help, so a get does not wait for a target that computes.
 //!
-//! `tries.rs` chooses between these reads and requests (`asks.rs`). `../request/private.rs` finds out whether the
+//! `tries.rs` chooses between these reads and requests (`asks.rs`). `../../request/private.rs` finds out whether the
 //! system permits reads; `TYPEPACK_CMA=off` forbids them. If a read fails later, this rank sends requests from then on.
 //! Puts and atomic operations always use requests: no rank writes to the memory of another process (`sys/cma.rs`), and
 //! all updates of an element have one mechanism (`accumulate.rs`).

@@ -5,7 +5,7 @@
 //! is copied only once, and the sender does other work meanwhile. `tuning.rs` finds out for which messages a
 //! private copy is faster than chunks, for which both ranks work.
 //!
-//! The sender does not help, because no rank writes to the memory of another one. `../request/private.rs` says why, and
+//! The sender does not help, because no rank writes to the memory of another one. `../../request/private.rs` says why, and
 //! finds out whether this rank may read.
 //!
 //! Invariant: lengths come only from the message, never from an address.

@@ -1,7 +1,7 @@
 //! The places of layouts in another rank's memory, and the types by which an RTS and a request for help describe them.
 //!
 //! The sender of a place (`heap.rs`) defines a type once, in the ring, and afterwards names it by its number
-//! (`../request/types.rs` has the tables). The ring keeps the order of definitions and messages. If the receiver
+//! (`../../request/types.rs` has the tables). The ring keeps the order of definitions and messages. If the receiver
 //! (`peer.rs`) has already accepted an RTS, it keeps the plan of that RTS, so a later definition does not change the
 //! plan.
 //!

@@ -301,7 +301,7 @@ fn export(out: &mut String, routine: &Routine, prefix: &str, end: &str) {
         "/// `{symbol}`.\n///\n/// # Safety\n///\n/// - Each argument is the address of what the interface of the routine says.\n\
          #[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {symbol}({}) {{\n\
          // SAFETY: the program passes addresses of what the interface says (`# Safety`).\n\
-         unsafe {{\nlet code = crate::outcome::caught(|| {label}{{\n{before}let code = abi::{prefix}{}({});\n\
+         unsafe {{\nlet code = crate::refusal::caught(|| {label}{{\n{before}let code = abi::{prefix}{}({});\n\
          {after}code\n}});\ncrate::outcome::give(ierror, code);\n}}\n}}\n\n",
         list.join(", "),
         routine.name,
