@@ -62,7 +62,10 @@ macro_rules! attributes {
                     call(handle, &raw mut keyval, &raw mut extra, &raw mut from, &raw mut to, flag, &raw mut code);
                     if code == 0 && *flag != 0 {
                         *flag = 1;
-                        *copy = crate::attribute::value(to as raw::Aint);
+                        // A value that the function passes on unchanged stays what it was, also if it is a pointer that
+                        // C has set.
+                        let is_same = to == crate::attribute::integer(value) as $width;
+                        *copy = if is_same { value } else { crate::attribute::value(to as raw::Aint) };
                     }
                 }
                 code

@@ -4,7 +4,7 @@ use crate::handle::{self, Handle};
 use crate::outcome::give;
 use crate::refusal::caught;
 use crate::{abi, raw, refusal, slots};
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 macro_rules! removed {
     ($($(#[$doc:meta])* $name:ident $profiled:ident($($argument:ident: $kind:ty),*) $body:block)*) => {
@@ -101,7 +101,8 @@ removed! {
     ) {
         let places = wide(places, *count);
         let types = handle::many::<raw::Datatype>(types, i64::from(*count));
-        new_type(newtype, |new| MPI_Type_struct(*count, lengths, places.as_ptr(), types.as_ptr(), new))
+        let make = type_struct();
+        new_type(newtype, |new| make(*count, lengths, places.as_ptr(), types.as_ptr(), new))
     }
     /// `MPI_TYPE_EXTENT`.
     mpi_type_extent_ pmpi_type_extent_(datatype: *mut c_int, extent: *mut c_int) {
@@ -144,14 +145,26 @@ removed! {
     }
 }
 
-unsafe extern "C" {
-    /// `MPI_Type_struct`, which is not in the ABI, but in typepack's and MPICH's libraries: it knows `MPI_LB` and
-    /// `MPI_UB`.
-    fn MPI_Type_struct(
-        count: c_int,
-        lengths: *const c_int,
-        places: *const raw::Aint,
-        types: *const raw::Datatype,
-        newtype: *mut raw::Datatype,
-    ) -> c_int;
+/// `MPI_Type_struct`.
+type TypeStruct = unsafe extern "C" fn(
+    c_int,
+    *const c_int,
+    *const raw::Aint,
+    *const raw::Datatype,
+    *mut raw::Datatype,
+) -> c_int;
+
+/// Returns `MPI_Type_struct`, which is not in the ABI, but in typepack's and MPICH's libraries: it knows `MPI_LB` and
+/// `MPI_UB`. Where it is missing, `MPI_Type_create_struct` takes its place, which knows all other types.
+fn type_struct() -> TypeStruct {
+    unsafe extern "C" {
+        fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+    // SAFETY: the name ends with a zero; a null handle stands for all libraries of the program (`RTLD_DEFAULT`).
+    let found = unsafe { dlsym(std::ptr::null_mut(), c"MPI_Type_struct".as_ptr()) };
+    if found.is_null() {
+        return abi::MPI_Type_create_struct;
+    }
+    // SAFETY: every library that has the function has it with these arguments (MPI-2.2).
+    unsafe { std::mem::transmute::<*mut c_void, TypeStruct>(found) }
 }

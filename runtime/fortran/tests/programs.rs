@@ -126,4 +126,9 @@ fn options_that_change_kinds_are_refused() {
     let output = output.expect("mpifort runs");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && text.contains("-fdefault-integer-8: "), "{text}");
+    // As part of the compiler's name, the option would make modules that every later program gets.
+    let output = command("mpifort", &folder).args(["-fc=gfortran -i8", "-c", "x.f90"]).output();
+    let output = output.expect("mpifort runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("-i8: "), "{text}");
 }

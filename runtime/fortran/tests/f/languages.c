@@ -48,6 +48,21 @@ void c_attribute(MPI_Fint comm, int keyval, int value)
     MPI_Comm_set_attr(MPI_Comm_f2c(comm), keyval, (void *)(MPI_Aint)value);
 }
 
+/* Sets a pointer as an attribute, duplicates the communicator, and returns 1 if the duplicate has the pointer. The function
+   that copies the attribute is Fortran's. */
+int c_copies_pointer(MPI_Fint comm, int keyval)
+{
+    static int place;
+    void *found = NULL;
+    int flag = 0;
+    MPI_Comm dup;
+    MPI_Comm_set_attr(MPI_Comm_f2c(comm), keyval, &place);
+    MPI_Comm_dup(MPI_Comm_f2c(comm), &dup);
+    MPI_Comm_get_attr(dup, keyval, &found, &flag);
+    MPI_Comm_free(&dup);
+    return flag && found == (void *)&place;
+}
+
 /* The tag of a Fortran status. */
 int c_tag(const MPI_Fint *status)
 {

@@ -15,6 +15,9 @@ program languages
     subroutine c_attribute(comm, keyval, value) bind(C)
       integer, value :: comm, keyval, value
     end subroutine
+    integer function c_copies_pointer(comm, keyval) bind(C)
+      integer, value :: comm, keyval
+    end function
     integer function c_tag(status) bind(C)
       integer :: status(*)
     end function
@@ -62,10 +65,23 @@ program languages
   call c_attribute(comm, keyval, 42)
   call MPI_COMM_GET_ATTR(comm, keyval, value, flag, ierr)
   if (.not. flag .or. value /= 42) error stop 'an attribute of C'
+  ! C sets a pointer; a function of Fortran copies it.
+  call MPI_COMM_CREATE_KEYVAL(copied, MPI_COMM_NULL_DELETE_FN, keyval, 0_MPI_ADDRESS_KIND, ierr)
+  if (c_copies_pointer(comm, keyval) /= 1) error stop 'a pointer of C'
   ! An error handler of C is called for an error in Fortran.
   call MPI_COMM_SET_ERRHANDLER(comm, c_handler(), ierr)
   call MPI_SEND(i, 1, MPI_INTEGER, 99, 0, comm, ierr)
   if (ierr == MPI_SUCCESS) error stop 'an error handler of C'
   call MPI_COMM_FREE(comm, ierr)
   call MPI_FINALIZE(ierr)
+contains
+  ! Copies an attribute unchanged.
+  subroutine copied(old, key, extra, from, to, flag, code)
+    integer :: old, key, code
+    integer(MPI_ADDRESS_KIND) :: extra, from, to
+    logical :: flag
+    to = from
+    flag = .true.
+    code = MPI_SUCCESS
+  end subroutine
 end program

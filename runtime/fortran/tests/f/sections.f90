@@ -58,18 +58,12 @@ program sections
   call MPI_Unpack(packed, 48, position, b(1:3, 1:3:2), 6, MPI_DOUBLE_PRECISION, MPI_COMM_WORLD)
   if (any(b /= want)) error stop 'unpack'
 
-  ! Collectives: by a datatype, and by a copy.
+  ! A collective call.
   b = -1
   if (rank == 0) b(1:16:3, 2:3) = a(1:16:3, 2:3)
   call MPI_Bcast(b(1:16:3, 2:3), 12, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
   want = -1; want(1:16:3, 2:3) = a(1:16:3, 2:3)
   if (any(b /= want)) error stop 'bcast'
-  b = -1; want = -1; want(:, 2) = 2 * a(3, :)
-  call MPI_Allreduce(a(3, :), b(:, 2), n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
-  if (any(b /= want)) error stop 'allreduce'
-  b = -1; want = -1; want(5, 1:8) = a(1, 1:8); want(5, 9:16) = a(1, 1:8)
-  call MPI_Allgather(a(1, 1:8), 8, MPI_DOUBLE_PRECISION, b(5, :), 8, MPI_DOUBLE_PRECISION, MPI_COMM_WORLD)
-  if (any(b /= want)) error stop 'allgather'
 
   ! A halo exchange in three dimensions.
   cube = rank; box = cube
@@ -95,8 +89,29 @@ program sections
   call MPI_Comm_attach_buffer(MPI_COMM_WORLD, a(1:16:2, :), 800, code)
   call MPI_Error_class(code, class)
   if (class /= MPI_ERR_BUFFER) error stop 'a section as memory'
+
+  ! Calls that take several blocks from one buffer, or apply an operation, refuse sections with gaps.
+  b = -1; want = -1
+  call MPI_Allreduce(a(3, :), b(:, 2), n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, code)
+  call MPI_Error_class(code, class)
+  if (class /= MPI_ERR_BUFFER .or. any(b /= want)) error stop 'a section in a reduction'
+  call MPI_Allgather(a(1:8, 1), 8, MPI_DOUBLE_PRECISION, b(5, :), 8, MPI_DOUBLE_PRECISION, MPI_COMM_WORLD, code)
+  call MPI_Error_class(code, class)
+  if (class /= MPI_ERR_BUFFER .or. any(b /= want)) error stop 'a section of blocks'
+
+  ! An array that only the root has.
+  call of_the_root()
   call MPI_Finalize()
 contains
+  subroutine of_the_root()
+    real(8), allocatable :: all(:)
+    if (rank == 0) allocate(all(2))
+    call MPI_Gather(real(rank, 8), 1, MPI_DOUBLE_PRECISION, all, 1, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, code)
+    if (code /= MPI_SUCCESS) error stop 'an array of the root'
+    if (rank == 0) then
+      if (any(all /= [0d0, 1d0])) error stop 'gather'
+    end if
+  end subroutine
   subroutine exchange_rows()
     call MPI_Sendrecv(a(1:16:2, 4:13), 80, MPI_DOUBLE_PRECISION, other, 1, &
       b(2:9, 3:12), 80, MPI_DOUBLE_PRECISION, other, 1, MPI_COMM_WORLD, status)

@@ -45,6 +45,8 @@ pub fn refuse(arguments: &[OsString]) -> Result<(), String> {
 ///
 /// Returns a message if the compiler cannot be run or refuses a module, or if there is no place for the modules.
 pub fn modules(compiler: &[OsString], places: &mut Places) -> Result<(), String> {
+    // Options may also be part of the compiler's name (`-fc="gfortran -i8"`).
+    refuse(compiler.get(1..).unwrap_or_default())?;
     let sources = places.fortran.clone().unwrap_or_else(|| places.include.clone());
     let name = key(compiler, &sources)?;
     let cache = cache()?;
@@ -62,7 +64,11 @@ fn run(
     folder: Option<&Path>,
 ) -> Result<Output, String> {
     let (program, own) = compiler.split_first().ok_or("the name of the compiler is empty")?;
-    let mut command = Command::new(program);
+    // The modules are compiled in a directory of their own.
+    let path = Path::new(program);
+    let is_path = path.is_relative() && path.components().count() > 1;
+    let absolute = if is_path { std::path::absolute(path).ok() } else { None };
+    let mut command = Command::new(absolute.as_deref().unwrap_or(path));
     command.args(own).args(arguments);
     if let Some(folder) = folder {
         command.current_dir(folder);
@@ -75,8 +81,14 @@ fn run(
 /// Returns the name of the directory for the compiler's modules.
 fn key(compiler: &[OsString], sources: &Path) -> Result<String, String> {
     let version = run(compiler, &["--version".into()], None)?;
+    if !version.status.success() {
+        let program = compiler.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+        return Err(format!("the compiler '{program}' does not know the option --version"));
+    }
     let mut hasher = DefaultHasher::new();
     version.stdout.hash(&mut hasher);
+    // An option such as `-m32` changes the modules, too.
+    compiler.hash(&mut hasher);
     for source in SOURCES {
         let path = sources.join(source);
         let text = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;

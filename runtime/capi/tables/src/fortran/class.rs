@@ -58,8 +58,6 @@ pub enum Intent {
 pub enum Use {
     /// As elements of a type: the numbers of the parameters that are the count and the type.
     Typed(usize, usize),
-    /// As a whole, in an order that one datatype cannot say: an array section goes through a copy.
-    Whole,
     /// As contiguous memory.
     Memory,
     /// Only its address.
@@ -318,7 +316,6 @@ fn argument(f: &Function, at: usize, rule: Option<&str>) -> Argument {
             match rule {
                 Some("memory") => Use::Memory,
                 Some("base") => Use::Base,
-                Some("whole") => Use::Whole,
                 _ => typed(f, at).map_or(Use::Memory, |(count, of)| Use::Typed(count, of)),
             },
             constant,

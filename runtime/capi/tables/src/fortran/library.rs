@@ -66,7 +66,7 @@ fn refusal(routine: &Routine, class: &str) -> String {
 }
 
 /// Returns the code for a choice buffer that comes by a descriptor.
-fn by_descriptor(routine: &Routine, argument: &Argument, how: &Use, constant: bool) -> Code {
+fn by_descriptor(routine: &Routine, argument: &Argument, how: &Use) -> Code {
     let name = identifier(&argument.name);
     let local = format!("{}_c", argument.name);
     let mut code = Code { argument: local.clone(), ..Code::default() };
@@ -81,16 +81,7 @@ fn by_descriptor(routine: &Routine, argument: &Argument, how: &Use, constant: bo
             );
             code.argument = format!("{local}.address");
         }
-        Use::Whole if !routine.nonblocking => {
-            code.before = format!(
-                "let Some(mut {local}) = crate::section::Whole::new({name}, {}) else {{\n    break 'call {};\n}};\n",
-                !constant,
-                refusal(routine, "raw::ERR_NO_MEM")
-            );
-            code.argument = format!("{local}.address()");
-            code.after = format!("{local}.give_back();\n");
-        }
-        Use::Whole | Use::Memory => {
+        Use::Memory => {
             code.before = format!(
                 "let Some({local}) = crate::section::memory({name}) else {{\n    break 'call {};\n}};\n",
                 refusal(routine, "raw::ERR_BUFFER")
@@ -253,8 +244,8 @@ fn convert(routine: &Routine, at: usize, descriptor: bool, f08: bool) -> Code {
                 false => format!("let _unused = {name};\n"),
             };
         }
-        Class::Buffer(how, constant) if descriptor => {
-            code = by_descriptor(routine, argument, how, *constant);
+        Class::Buffer(how, _) if descriptor => {
+            code = by_descriptor(routine, argument, how);
         }
         Class::Buffer(..) => code.argument = format!("crate::sentinel::buffer({name})"),
         Class::Numbers(..) | Class::Logicals(_) => {}
