@@ -159,7 +159,11 @@ impl Window {
     ) -> Result<Self> {
         comm.check_intra("comm")?;
         // In a forked child, this call fails. Without it, a window of one rank would be made without communication.
-        comm.endpoint().enter()?;
+        let mine = match comm.endpoint().enter() {
+            Err(error) if error.kind() == ErrorKind::State => return Err(error),
+            // Memory was short for the messages that this rank took. The other ranks learn of it as of any other error.
+            entered => entered.and(mine),
+        };
         let mut hints = WindowHints::default();
         hints.set(given, true);
         let all = agreed(comm, flavor, mine, &hints)?;
