@@ -1,8 +1,8 @@
 //! A chooser that several threads share.
 //!
-//! No thread waits for another one: if a job has to ask a chooser that another thread is using, the job goes the static
-//! way. Of short jobs only some ask; the others go the way that the chooser has found best so far. The loom models in
-//! `contiguous/tests/shared.rs` run two threads in every interleaving.
+//! No thread waits for another one: if a job has to ask a chooser that another thread is using, the job goes way 0, the
+//! first one in the caller's table. Of short jobs only some ask; the others go the way that the chooser has found best
+//! so far. The loom models in `contiguous/tests/shared.rs` run two threads in every interleaving.
 
 use super::{Chooser, Pick, cost};
 use std::sync::Mutex;
@@ -21,10 +21,10 @@ impl Shared for Mutex<Chooser> {
     }
 }
 
-/// Calls `job` once with the number of a way: the way that the chooser picks, or 0 (the static choice) if
-/// another thread uses the chooser. `bytes` is the number of bytes that the job moves. `clock` returns the time in
-/// nanoseconds since some fixed moment. This thread does not hold the chooser during the call. Returns the way that the
-/// chooser has found best so far, or `None` if another thread uses the chooser.
+/// Calls `job` once with the number of a way: the way that the chooser picks, or 0 (the first one in the caller's
+/// table) if another thread uses the chooser. `bytes` is the number of bytes that the job moves. `clock` returns the
+/// time in nanoseconds since some fixed moment. This thread does not hold the chooser during the call. Returns the way
+/// that the chooser has found best so far, or `None` if another thread uses the chooser.
 pub(crate) fn choose(
     chooser: &impl Shared,
     bytes: u64,

@@ -1,5 +1,6 @@
 //! `libmpifort_abi.so.1`: what Fortran programs call. The library contains no Fortran code, and calls only the C
-//! functions of the MPI 5 standard ABI, so that it works with every library of the ABI.
+//! functions of the MPI 5 standard ABI (and `MPI_Type_struct` where the library has it), so that it is not bound to
+//! typepack.
 //!
 //! The modules, in the order of their layers:
 //!

@@ -20,6 +20,7 @@
 //! runs after that, so no call touches the memory of unfinished operations any more.
 
 mod blocking;
+mod leaving;
 mod packed;
 mod policy;
 mod record;
@@ -714,56 +715,6 @@ impl Endpoint {
     pub fn unrung(&self) -> Result<u64> {
         let state = self.lock()?;
         Ok(state.unrung + state.sleepers.missed)
-    }
-
-    /// Completes all operations for which other ranks wait: sends, receives that have begun to take their data, and the
-    /// receives of abandoned collective operations, unless their senders have left the job. Then closes the endpoint,
-    /// so that all later calls return errors. If `wait` is false because the program is panicking, this function only
-    /// closes the endpoint, and the launcher sees that the rank left early.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Endpoint::wait`]. The function closes the endpoint even if it returns an
-    /// error.
-    pub fn finalize(&self, wait: bool) -> Result<()> {
-        let sent = if wait { self.serve() } else { Ok(()) };
-        let mut state = self.lock()?;
-        state.closed = true;
-        state.sleepers.wake(|_| true);
-        if wait && sent.is_ok() {
-            self.fabric.finalized();
-        }
-        sent
-    }
-
-    /// Completes all operations for which other ranks wait.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Endpoint::wait`].
-    pub fn serve(&self) -> Result<()> {
-        let state = self.lock()?;
-        let served = |core: &mut Core| core.others_are_served().then_some(());
-        self.wait_until(state, NAP, &Awaited::Served, served)
-    }
-
-    /// Leaves the job like [`finalize`](Self::finalize), but keeps the endpoint open, so that the process can
-    /// return to the job.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Endpoint::wait`]. After an error, the launcher still counts this rank as a member.
-    pub fn pause(&self) -> Result<()> {
-        self.serve()?;
-        self.fabric.finalized();
-        Ok(())
-    }
-
-    /// Returns to the job after [`pause`](Self::pause).
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn resume(&self) -> Result<()> {
-        drop(self.lock()?);
-        self.fabric.returned();
-        Ok(())
     }
 }
 

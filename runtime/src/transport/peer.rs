@@ -6,8 +6,7 @@
 //! calls the protocols in the order that `choice.rs` gives. Each protocol has its own file.
 
 use super::choice::part_choice::Beginning;
-use super::choice::tuning;
-use super::choice::tuning::{Situation, Way};
+use super::choice::tuning::{self, Situation, Way};
 use super::choice::{self, Choice, Terms};
 use super::link::allowance::Allowance;
 use super::link::area::Area;
@@ -17,8 +16,7 @@ use super::link::stage::Stage;
 use super::link::{Link, Outgoing, Rx, Tx};
 use super::protocol::answers;
 use super::protocol::eager::Eager;
-use super::protocol::heap;
-use super::protocol::heap::HeapCopy;
+use super::protocol::heap::{self, HeapCopy};
 use super::protocol::in_flight::{RequestTable, SendStage, Stream};
 use super::protocol::parts::Parts;
 use super::protocol::pipeline::Pipeline;

@@ -416,7 +416,7 @@ mod tests {
         let (_, all) = job(2);
         all[0].connect(1, few).expect("room");
         let base = all[0].writes_to(1).expect("connected");
-        // SAFETY: as above.
+        // SAFETY: the first page of this area has memory, too, and stays mapped as long as the second `all` lives.
         let other = unsafe { atomic_u64(base.as_ptr().add(pair::GEOMETRY)) };
         for wrong in [0, word.load(Ordering::Relaxed) | 1 << 40, u64::MAX] {
             other.store(wrong, Ordering::Relaxed);

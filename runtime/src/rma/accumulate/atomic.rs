@@ -1,7 +1,9 @@
 //! Atomic updates of elements, each of 4 or 8 bytes at an aligned address.
 //!
-//! `accumulate.rs` and `short.rs` use this file for such elements as long as the target permits this (`mechanism.rs`),
-//! and locks for all others. The two must not be mixed on one element.
+//! `accumulate.rs` and `short.rs` use this file for such elements as long as the target permits instructions
+//! (`mechanism.rs`); `short.rs` also uses it for one element under a lock. All other elements are updated under locks
+//! by plain instructions. Instructions of ranks without a lock and updates under locks must not be mixed on one
+//! element.
 
 use super::Update;
 use super::mechanism::{Site, Turn};

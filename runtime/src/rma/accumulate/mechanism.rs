@@ -4,10 +4,11 @@
 //! Instructions are best for single elements, because ranks that update different elements never wait for each other.
 //! Locks are best for many elements, because the holder of a lock updates all elements of a range by plain vector
 //! instructions. The two must not be mixed on one element. So each target has a word, the mode, which says what all
-//! ranks use at this target. A target begins with instructions. An update of many elements changes to locks
-//! (`MPI_REPLACE` without a result and `MPI_NO_OP` need neither). A rank that has updated only single elements under
-//! locks since then changes back to instructions: at the end of its epoch, or after some updates ([`SINGLES`]). The
-//! hint `mpi_accumulate_granularity` fixes one of the two.
+//! ranks use at this target. A target begins with instructions. An update of many elements changes to locks, except
+//! `MPI_REPLACE` without a result and `MPI_NO_OP`, which are no quicker under locks. A rank that has updated only
+//! single elements under locks since then changes back to instructions: at the end of its epoch, or after some updates
+//! ([`SINGLES`]). Only updates on the short way (`short.rs`) count for this. The hint `mpi_accumulate_granularity`
+//! fixes one of the two.
 //!
 //! To locks: a rank that updates by instructions says so in a word of its own block (a thread that is *inside* has made
 //! the word odd), and then looks at the mode again. A rank that wants locks changes the mode to `ENDING`, and waits

@@ -1,15 +1,14 @@
 //! The short way of put, get and updates: a few tens of instructions for the usual case of one element, without
 //! values of errors. A function of this file returns false in all other cases, and then nothing has happened; the
-//! caller calls the function that serves all cases and returns all errors (`copies.rs`, `accumulate.rs`).
+//! caller calls the function that serves all cases and returns all errors (`copies.rs`, `accumulate.rs`). Only
+//! [`Window::accumulate_short`], for several elements, may fail after it has updated some of them.
 //!
 //! The functions are inlined into the calls of the C interface and of the windows of Rust values. What they need of a
 //! type is known before: the number of bytes, and how an element is updated ([`ElementUpdate`]).
 
 use super::Run;
-use super::atomic;
-use super::atomic::ElementUpdate;
-use super::mechanism;
-use super::mechanism::{MANY, SINGLES, Site, Turn};
+use super::atomic::{self, ElementUpdate};
+use super::mechanism::{self, MANY, SINGLES, Site, Turn};
 use super::ranges::{Patience, range_of};
 use crate::coll::Combine;
 use crate::rma::direct::copies::copy_short;
@@ -234,7 +233,8 @@ impl Window {
         let Some(inside) = mechanism::begin_short(&self.words, self.rank, target) else {
             return false;
         };
-        // SAFETY: see `update_short`.
+        // SAFETY: the element at the target is aligned and lies in the window (`elements_at`), and all ranks update it
+        // by instructions as long as `inside` lives. The caller guarantees the other elements (`# Safety`).
         unsafe { atomic::exchange(is_wide, at, compare, new, result) };
         drop(inside);
         true

@@ -9,8 +9,7 @@
 //! and waits until rank `r - 2^k` has written the number into the block of `r` (both modulo the number of ranks). So
 //! every rank knows after the last round that all ranks have come.
 
-use super::lock;
-use super::lock::{LockKind, Seen};
+use super::lock::{self, LockKind, Seen};
 use crate::comm::Communicator;
 use crate::rma::window::words::{SharedWord, Word, Words};
 use crate::shm::waiting::Kind;

@@ -234,8 +234,8 @@ impl Host {
         let results = Some(&results).filter(|part| part.count > 0);
         let range = request.start..request.start + length as u64;
         // SAFETY: the elements lie in the window's memory, and the range in their packed bytes (`place`). The operands
-        // and the results have as many bytes, and are memory of this source. If a run ends within an element, `run_of`
-        // updates only the elements that the run holds completely.
+        // and the results have as many bytes, and are memory of this source. If a run ends within an element,
+        // `Run::update` updates only the elements that the run holds completely.
         let done = unsafe { job.run(&at, &Stream::new(operands), &Stream::new(results), range) };
         done.map_err(|error| error.class())
     }

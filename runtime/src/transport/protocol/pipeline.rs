@@ -6,8 +6,7 @@
 //! of one message are published and drained in their order; the pieces of several messages may alternate
 //! (`cleared.rs`).
 
-use super::in_flight;
-use super::in_flight::{RequestTable, SendStage, Told};
+use super::in_flight::{self, RequestTable, SendStage, Told};
 use super::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use crate::Result;
 use crate::message::envelope::{Envelope, Offer};
@@ -16,8 +15,7 @@ use crate::shm::bulk::{Drainer, Filler, Full};
 use crate::shm::pair::{CHUNK_BYTES, SMALL_CHUNK_BYTES};
 use crate::shm::ring::Violation;
 use crate::transport::link::area::{Area, SMALL};
-use crate::transport::link::cleared;
-use crate::transport::link::cleared::Cleared;
+use crate::transport::link::cleared::{self, Cleared};
 use crate::transport::link::fabric::Fabric;
 use crate::transport::link::failure::{broken, lost, lost_at};
 use crate::transport::link::pool::Pool;
