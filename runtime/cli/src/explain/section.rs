@@ -6,8 +6,8 @@
 /// The largest rank of an array in Fortran.
 const RANK_MAX: usize = 15;
 
-/// The types with kinds: the name, the kinds, and the default kind. The datatype's number is the kind, or twice the kind
-/// for complex numbers.
+/// The types with kinds: the name, the kinds, and the default kind. The datatype's number is the kind, or twice the
+/// kind for complex numbers.
 const KINDS: [(&str, &[i64], i64); 4] = [
     ("integer", &[1, 2, 4, 8, 16], 4),
     ("real", &[2, 4, 8, 16], 4),
@@ -66,8 +66,8 @@ fn made(text: &str) -> Result<String, String> {
     let lower = text.to_lowercase();
     let mut rest = Rest(lower.trim());
     let element = rest.element()?;
-    let rest_before_name = rest.0.trim_start();
-    rest.0 = rest_before_name.strip_prefix("::").unwrap_or(rest_before_name);
+    let declared = rest.0.trim_start();
+    rest.0 = declared.strip_prefix("::").unwrap_or(declared);
     let name = rest.word();
     if name.is_empty() {
         return Err(format!("expected the name of an array before '{}'", rest.0.trim()));
