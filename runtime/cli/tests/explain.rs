@@ -94,6 +94,32 @@ fn a_file_view_is_drawn_for_each_rank() {
 }
 
 #[test]
+fn a_fortran_section_is_drawn() {
+    let done = explain(&["--section", "real(8) a(64,64) (1:63:2, 3:40)"]);
+    assert!(done.status.success(), "{done:?}");
+    let report = text(&done.stdout);
+    let ty = "hvector(38, 1, 512, vector(32, 1, 2, real8))";
+    assert!(report.contains(ty), "{report}");
+    assert!(report.contains("9728 bytes of data, extent 32768"), "{report}");
+    assert!(report.contains("one row = 512 B"), "{report}");
+    let back = text(&explain(&["--section", "integer a(0:5) (5:0:-2)"]).stdout);
+    assert!(back.contains("12 bytes of data, extent 24"), "{back}");
+    for (words, line) in [
+        (
+            &["--section", "real a(4) (2:5)"][..],
+            "--section: '2:5': 5 is outside of the bounds 1:4 of the array",
+        ),
+        (&["--section", "real a(4)", "--file", "x"], "--section: cannot be combined with --file"),
+        (&["--section", "double"], "--section: 'double ' is not a type; write 'double precision'"),
+    ] {
+        let done = explain(words);
+        assert_eq!(done.status.code(), Some(2), "{words:?}: {done:?}");
+        assert_eq!(text(&done.stderr), format!("typepack: {line}\n"), "{words:?}");
+        assert!(done.stdout.is_empty(), "{words:?}: {done:?}");
+    }
+}
+
+#[test]
 fn bad_file_views_are_refused() {
     for (words, line) in [
         (&["int", "--displacement", "8"][..], "--displacement: needs --file-view"),

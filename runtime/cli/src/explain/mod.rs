@@ -1,8 +1,8 @@
 //! `typepack explain`: describes a datatype, its layout in memory, and the kernels that pack it.
 //!
 //! The engine's module `text` parses the type, the crate `typepack-explain` makes the report, and `kernel.rs`
-//! makes the text about one kernel. `time.rs` measures. `file_view.rs` has the views of several ranks. `options.rs` has the
-//! arguments. The functions here read and write the files. Only rank 0 does this work; the other ranks wait.
+//! makes the text about one kernel. `time.rs` measures. `file_view.rs` has the views of several ranks. `section.rs` reads
+//! sections of arrays in Fortran. `options.rs` has the arguments. The functions here read and write the files. Only rank 0 does this work; the other ranks wait.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -19,6 +19,7 @@ use crate::agree::{FAILURE, Stop, USAGE, agree};
 mod file_view;
 mod kernel;
 mod options;
+mod section;
 mod time;
 
 use options::Colour;
@@ -38,6 +39,9 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let checked = || {
         kernel::check(options)?;
         file_view::check(options)?;
+        if options.section && options.file.is_some() {
+            return Err("--section: cannot be combined with --file".to_owned());
+        }
         subject(options)
     };
     let asked = (world.rank() == 0).then(checked).transpose();
@@ -91,7 +95,16 @@ fn explained(options: &Options, subject: &Subject) -> Result<(), String> {
 /// Returns what the user asks about.
 fn subject(options: &Options) -> Result<Subject, String> {
     if !options.file_view {
-        let (ty, count) = read(options, &options.ty)?;
+        let (ty, count) = if options.section {
+            let text = section::datatype(&options.ty)?;
+            (
+                text::parse(&text)
+                    .map_err(|error| format!("--section: {}", error.render(&text)))?,
+                1,
+            )
+        } else {
+            read(options, &options.ty)?
+        };
         return Ok(Subject::Type(ty, options.count.unwrap_or(count)));
     }
     let typed = |(place, text): (u64, String)| Ok::<_, String>((place, read(options, &text)?.0));

@@ -14,6 +14,7 @@ Examples:
   typepack explain 'resized(0, 8, vector(4, 1, 6, double))' --count 3 --svg columns.svg
   typepack explain --file types.toml tile
   typepack explain 'vector(9, 1, 4, double)' --asm --direction unpack
+  typepack explain --section 'real(8) a(64,64) (1:63:2, 3:40)'
   typepack explain --file-view 'subarray([4, 6], [2, 3], [{0|0|2|2}, {0|3|0|3}], C, double)'
 
 A type is a constructor call. A count that the length of a list implies is left out:
@@ -41,6 +42,10 @@ pub struct Options {
     /// Draw the layout to FILE
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// The type is a section of an array in Fortran: a declaration, and the subscripts of the section. The
+    /// drawing shows the whole array
+    #[arg(long, conflicts_with = "file_view")]
+    pub section: bool,
     /// Draw where the bytes of each rank lie in a file: the type is the filetype of a view. A list
     /// such as {0|3} has one alternative for each rank
     #[arg(long)]
