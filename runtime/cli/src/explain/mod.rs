@@ -1,8 +1,9 @@
 //! `typepack explain`: describes a datatype, its layout in memory, and the kernels that pack it.
 //!
 //! The engine's module `text` parses the type, the crate `typepack-explain` makes the report, and `kernel.rs`
-//! makes the text about one kernel. `time.rs` measures. `file_view.rs` has the views of several ranks. `section.rs` reads
-//! sections of arrays in Fortran. `options.rs` has the arguments. The functions here read and write the files. Only rank 0 does this work; the other ranks wait.
+//! makes the text about one kernel. `time.rs` measures. `file_view.rs` has the views of several ranks. `section.rs`
+//! reads sections of arrays in Fortran. `options.rs` has the arguments. The functions here read and write the files.
+//! Only rank 0 does this work; the other ranks wait.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -39,9 +40,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let checked = || {
         kernel::check(options)?;
         file_view::check(options)?;
-        if options.section && options.file.is_some() {
-            return Err("--section: cannot be combined with --file".to_owned());
-        }
+        section::check(options)?;
         subject(options)
     };
     let asked = (world.rank() == 0).then(checked).transpose();
@@ -95,15 +94,9 @@ fn explained(options: &Options, subject: &Subject) -> Result<(), String> {
 /// Returns what the user asks about.
 fn subject(options: &Options) -> Result<Subject, String> {
     if !options.file_view {
-        let (ty, count) = if options.section {
-            let text = section::datatype(&options.ty)?;
-            (
-                text::parse(&text)
-                    .map_err(|error| format!("--section: {}", error.render(&text)))?,
-                1,
-            )
-        } else {
-            read(options, &options.ty)?
+        let (ty, count) = match options.section {
+            true => (section::read(&options.ty)?, 1),
+            false => read(options, &options.ty)?,
         };
         return Ok(Subject::Type(ty, options.count.unwrap_or(count)));
     }

@@ -1,13 +1,18 @@
 //! `typepack explain --section`: a section of an array in Fortran, as the text of a datatype.
 //!
-//! `mod.rs` calls [`datatype`] and parses the text like any other type. The type lies in the whole array: its origin is
-//! the first element of the array and its extent is the array, so the drawing shows which elements the section has.
+//! `mod.rs` calls [`check`] and [`read`] in place of its own way to read a type. [`datatype`] makes the text. The
+//! origin of the type is the first element of the array, and its extent is the size of the array. So the drawing shows
+//! the whole array.
+
+use typepack::engine::{Datatype, text};
+
+use super::Options;
 
 /// The largest rank of an array in Fortran.
 const RANK_MAX: usize = 15;
 
-/// The types with kinds: the name, the kinds, and the default kind. The datatype's number is the kind, or twice the
-/// kind for complex numbers.
+/// The types with kinds: the name, the kinds, and the default kind. A kind is the number of bytes of an element, or of
+/// one half of a complex number.
 const KINDS: [(&str, &[i64], i64); 4] = [
     ("integer", &[1, 2, 4, 8, 16], 4),
     ("real", &[2, 4, 8, 16], 4),
@@ -15,7 +20,7 @@ const KINDS: [(&str, &[i64], i64); 4] = [
     ("logical", &[1, 2, 4, 8, 16], 4),
 ];
 
-/// The kinds of `iso_fortran_env` and `iso_c_binding` that have the number of their bytes.
+/// The names of kinds in `iso_fortran_env` and `iso_c_binding`, and the kinds.
 const NAMED_KINDS: [(&str, i64); 12] = [
     ("int8", 1),
     ("int16", 2),
@@ -38,31 +43,46 @@ struct Element {
     bytes: i64,
 }
 
-/// One dimension of the array, and what the section takes of it.
+/// One dimension of the array.
 struct Dimension {
     lower: i64,
+    /// The number of elements.
     extent: i64,
 }
 
-/// The elements that the section takes in one dimension: `count` elements, `step` elements apart, from `first` on.
-struct Taken {
-    /// The distance of the first element from the lower bound.
+/// The subscripts of the section in one dimension. There are `count` of them, and each is `step` above the one before.
+struct Triplet {
+    /// The first subscript minus the lower bound.
     first: i64,
     count: i64,
     step: i64,
 }
 
-/// Returns the datatype of `text`: a declaration such as `real(8) a(64,64)`, and a section such as `(1:63:2, 3:40)`.
-/// Without a section, it is the whole array.
+/// Refuses options that `--section` does not go with.
+pub fn check(options: &Options) -> Result<(), String> {
+    match options.section && options.file.is_some() {
+        true => Err("--section: cannot be combined with --file".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Returns the datatype that [`datatype`] describes.
+pub fn read(section: &str) -> Result<Datatype, String> {
+    let made = datatype(section)?;
+    text::parse(&made).map_err(|error| format!("--section: {}", error.render(&made)))
+}
+
+/// Returns the text of the datatype of `text`: a declaration such as `real(8) a(64,64)`, and a section such as
+/// `(1:63:2, 3:40)`. A declaration without a section means the whole array.
 ///
 /// # Errors
 ///
-/// Returns a one-line message that names the wrong part and says what is allowed.
-pub fn datatype(text: &str) -> Result<String, String> {
-    made(text).map_err(|why| format!("--section: {why}"))
+/// Returns a message of one line. It names the wrong part and says what is allowed.
+fn datatype(text: &str) -> Result<String, String> {
+    parse(text).map_err(|why| format!("--section: {why}"))
 }
 
-fn made(text: &str) -> Result<String, String> {
+fn parse(text: &str) -> Result<String, String> {
     let lower = text.to_lowercase();
     let mut rest = Rest(lower.trim());
     let element = rest.element()?;
@@ -93,30 +113,31 @@ fn made(text: &str) -> Result<String, String> {
             dimensions.len()
         ));
     }
-    let taken: Vec<Taken> = subscripts
+    let triplets: Vec<Triplet> = subscripts
         .iter()
         .zip(&dimensions)
-        .map(|(subscript, dimension)| taken(subscript, dimension))
+        .map(|(subscript, dimension)| triplet(subscript, dimension))
         .collect::<Result<_, _>>()?;
-    lies(&element, &dimensions, &taken)
+    layout(&element, &dimensions, &triplets)
         .ok_or_else(|| format!("'{name}' is larger than 2^63 - 1 bytes"))
 }
 
 /// Returns the text of the datatype, or `None` if a number of bytes is too large.
-fn lies(element: &Element, dimensions: &[Dimension], taken: &[Taken]) -> Option<String> {
+fn layout(element: &Element, dimensions: &[Dimension], triplets: &[Triplet]) -> Option<String> {
     let mut text = element.text.clone();
-    // The bytes from one element of the dimension to the next, the place of the section's first element, and the bytes
-    // that `text` has without a gap (`None`: it has gaps).
+    // `stride` is the number of bytes between two elements of this dimension. `place` is the position of the section's
+    // first element in bytes. `dense` is the size of `text` in bytes if `text` has no gap.
     let (mut stride, mut place, mut dense) = (element.bytes, 0_i64, Some(element.bytes));
-    // The type of one dimension has to be the element for `vector`, whose stride counts extents.
+    // `vector` counts its stride in extents. So it fits only while `text` is one element; then `step` is a multiple of
+    // its size.
     let mut is_element = true;
-    for (dimension, part) in dimensions.iter().zip(taken) {
+    for (dimension, part) in dimensions.iter().zip(triplets) {
         let step = stride.checked_mul(part.step)?;
         place = place.checked_add(stride.checked_mul(part.first)?)?;
         if part.count != 1 {
-            text = if part.count == 0 || dense == Some(step) {
+            text = if dense == Some(step) {
                 format!("contiguous({}, {text})", part.count)
-            } else if is_element && step % element.bytes == 0 {
+            } else if is_element {
                 format!("vector({}, 1, {}, {text})", part.count, step / element.bytes)
             } else {
                 format!("hvector({}, 1, {step}, {text})", part.count)
@@ -127,13 +148,13 @@ fn lies(element: &Element, dimensions: &[Dimension], taken: &[Taken]) -> Option<
         }
         stride = stride.checked_mul(dimension.extent)?;
     }
-    if taken.iter().any(|part| part.count == 0) {
+    if triplets.iter().any(|part| part.count == 0) {
         return Some(format!("contiguous(0, {})", element.text));
     }
     if place != 0 {
         text = format!("hindexed([1], [{place}], {text})");
     }
-    // Only the whole array has the extent of the array by itself.
+    // The type of the whole array has the extent of the array. Every other section needs `resized`.
     Some(if place == 0 && dense == Some(stride) {
         text
     } else {
@@ -204,8 +225,8 @@ impl<'a> Rest<'a> {
         Ok(Element { text: format!("{name}{bytes}"), bytes })
     }
 
-    /// Takes the kind or the length after the type `name`: `(8)`, `(kind=8)`, `(len=8)` or `*8`. For numbers after a
-    /// star, complex numbers count both parts; the result counts one.
+    /// Takes the kind or the length after the type `name`: `(8)`, `(kind=8)`, `(len=8)` or `*8`. The number after a
+    /// star is the size of the element. So `complex*16` has kind 8.
     fn parameter(&mut self, name: &str) -> Result<Option<String>, String> {
         let Some(after) = self.0.trim_start().strip_prefix('*') else {
             let Some(list) = self.list()? else { return Ok(None) };
@@ -246,11 +267,11 @@ fn dimension(text: &str) -> Result<Dimension, String> {
     Ok(Dimension { lower, extent: extent.max(0) })
 }
 
-/// Reads one subscript: `5`, or `first:last:step`, of which each part may be left out. A part that is left out is the
-/// bound of the array, also with a negative step, as in Fortran.
-fn taken(text: &str, dimension: &Dimension) -> Result<Taken, String> {
+/// Reads one subscript: `5`, or `first:last:step`. The user may leave out each part: `first` is then the lower bound,
+/// `last` the upper bound (also with a negative step, as in Fortran), and `step` is 1.
+fn triplet(text: &str, dimension: &Dimension) -> Result<Triplet, String> {
     let Dimension { lower, extent } = *dimension;
-    // `dimension` has computed this sum; an empty dimension ends one before its lower bound.
+    // The sum overflows only for an empty dimension at the least lower bound.
     let upper = lower.saturating_add(extent - 1);
     let outside = |place: i64| {
         format!("'{text}': {place} is outside of the bounds {lower}:{upper} of the array")
@@ -266,7 +287,7 @@ fn taken(text: &str, dimension: &Dimension) -> Result<Taken, String> {
         if first < lower || first > upper {
             return Err(outside(first));
         }
-        return Ok(Taken { first: first - lower, count: 1, step: 1 });
+        return Ok(Triplet { first: first - lower, count: 1, step: 1 });
     };
     let (first, last) = (place(Some(first), lower)?, place(Some(last), upper)?);
     let step = place(parts.next(), 1)?;
@@ -278,10 +299,10 @@ fn taken(text: &str, dimension: &Dimension) -> Result<Taken, String> {
     }
     let (from, to) = (i128::from(first), i128::from(last));
     let count = ((to - from) / i128::from(step) + 1).max(0);
-    // A last place on the wrong side of the first one is rounded to 0 steps by the division.
+    // The division rounds towards 0, so a short way in the wrong direction counts as 0 steps.
     let is_empty = count == 0 || (step > 0 && last < first) || (step < 0 && last > first);
     if is_empty {
-        return Ok(Taken { first: 0, count: 0, step: 1 });
+        return Ok(Triplet { first: 0, count: 0, step: 1 });
     }
     if first < lower || first > upper {
         return Err(outside(first));
@@ -292,7 +313,7 @@ fn taken(text: &str, dimension: &Dimension) -> Result<Taken, String> {
         return Err(outside(last));
     }
     let count = i64::try_from(count).map_err(|_| outside(last))?;
-    Ok(Taken { first: first - lower, count, step })
+    Ok(Triplet { first: first - lower, count, step })
 }
 
 #[cfg(test)]
