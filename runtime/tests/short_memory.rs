@@ -3,7 +3,8 @@
 
 use crate::job::{ranks, ranks_with};
 use std::hint::black_box;
-use typepack::engine::reserve;
+use std::sync::atomic::Ordering;
+use typepack::engine::{Datatype, Named, reserve};
 use typepack::io::{File, Mode};
 use typepack::rma::WindowOf;
 use typepack::{Communicator, ErrorKind, Op, Result, SharedRegion};
@@ -161,5 +162,122 @@ fn refused_objects_reach_the_others() {
         world.dup().unwrap();
         SharedRegion::allocate(world, 4096).unwrap().free().unwrap();
         WindowOf::<u64>::allocate(world, 16).unwrap().free().unwrap();
+    });
+}
+
+/// Number of messages that rank 0 sends early.
+const EARLY: usize = 100;
+
+/// Makes a blocking call on all ranks, on one of them without memory for the messages that come to it at the beginning
+/// of the call. That rank must get an error, and the other must not wait for it.
+#[track_caller]
+fn flooded(world: &Communicator, call: impl FnOnce() -> Result<()>) {
+    let sign = SharedRegion::allocate(world, 8).unwrap();
+    let sent = sign.atomic(0, 0).expect("a word");
+    let (mut late, mut early) = ([0u64], vec![[0u8; 500]; EARLY]);
+    let result = if world.rank() == POOR {
+        world
+            .scope(|scope| {
+                // With an operation under way, every call takes the messages that have come.
+                let request = scope.irecv(&mut late, 0, 1)?;
+                let mut call = Some(call);
+                while sent.load(Ordering::Acquire) == 0 {
+                    std::thread::yield_now();
+                }
+                let eaten = Eaten::all(true);
+                let result = call.take().expect("one call")();
+                drop(eaten);
+                for early in &mut early {
+                    world.recv(&mut early[..], 0, 2)?;
+                }
+                // Rank 0 goes on when its call has ended.
+                scope.wait(request)?;
+                Ok(result)
+            })
+            .and_then(|result| result)
+            .expect("with memory, the messages arrive")
+    } else {
+        let message = [9u8; 500];
+        for _ in 0..EARLY {
+            world.send(&message, POOR, 2).unwrap();
+        }
+        sent.store(1, Ordering::Release);
+        let result = call();
+        world.send(&[9u64], POOR, 1).unwrap();
+        result
+    };
+    if world.rank() == POOR {
+        let error = result.expect_err("no memory for the messages");
+        assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+        assert!(late == [9] && early.iter().flatten().all(|byte| *byte == 9));
+    } else {
+        result.expect_err("the other rank has no memory");
+    }
+    let mut sum = [1u64];
+    world.all_reduce_in_place(&mut sum, Op::Sum).expect("the next call");
+    assert_eq!(sum, [world.size() as u64]);
+}
+
+/// Makes blocking calls on a communicator, then one call like [`flooded`], then calls that must still match.
+fn flooded_after(
+    world: &Communicator,
+    calls: usize,
+    call: impl FnOnce(&Communicator) -> Result<()>,
+) {
+    let fresh = world.dup().unwrap();
+    for _ in 0..calls {
+        fresh.barrier().unwrap();
+    }
+    flooded(world, || call(&fresh));
+    for _ in 0..10 {
+        let mut sum = [1u64];
+        fresh.all_reduce_in_place(&mut sum, Op::Sum).unwrap();
+        assert_eq!(sum, [2]);
+    }
+}
+
+/// A rank without memory for the messages that it takes at the beginning of a blocking call takes part all the same.
+/// The first blocking calls on a communicator go by messages, the later ones through cells.
+#[test]
+fn messages_without_memory_leave_no_first_call_waiting() {
+    ranks(2, "messages_without_memory_leave_no_first_call_waiting", |world| {
+        flooded_after(world, 0, Communicator::barrier);
+    });
+}
+
+#[test]
+fn messages_without_memory_leave_no_call_through_cells_waiting() {
+    ranks(2, "messages_without_memory_leave_no_call_through_cells_waiting", |world| {
+        // The plan of the type is made before.
+        world.all_reduce_in_place(&mut [7u64; 4], Op::Max).unwrap();
+        flooded_after(world, 10, |comm| comm.all_reduce_in_place(&mut [7u64; 40], Op::Max));
+    });
+}
+
+/// The same in a call that a rank only counts, because its arguments are wrong.
+#[test]
+fn messages_without_memory_do_not_uncount_a_skipped_call() {
+    ranks(2, "messages_without_memory_do_not_uncount_a_skipped_call", |world| {
+        let int = Datatype::named(Named::I32);
+        flooded_after(world, 10, |comm| match comm.rank() {
+            POOR => {
+                comm.skip_collective();
+                typepack::commit(&int).map(drop)
+            }
+            _ => comm.all_reduce_in_place(&mut [7u64; 40], Op::Max),
+        });
+    });
+}
+
+/// A type of numbers whose commit was refused once works when memory is there again.
+#[test]
+fn a_refused_plan_of_numbers_is_not_kept() {
+    ranks(1, "a_refused_plan_of_numbers_is_not_kept", |world| {
+        let mut values = [7i64];
+        let eaten = Eaten::all(true);
+        let refused = world.all_reduce_in_place(&mut values, Op::Max);
+        drop(eaten);
+        assert_eq!(refused.expect_err("no memory").kind(), ErrorKind::NoMemory);
+        world.all_reduce_in_place(&mut values, Op::Max).expect("memory is there again");
     });
 }

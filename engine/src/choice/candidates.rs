@@ -59,6 +59,16 @@ impl<W: Candidate> Choice<W> {
         self.candidates[usize::from(number)]
     }
 
+    /// Makes the first candidate for which `is` holds the present way, and forgets all measurements, unless it is the
+    /// present way already. For users that do not measure.
+    pub fn set(&mut self, is: impl Fn(&W) -> bool) {
+        let number = self.candidates.iter().position(is).unwrap_or(0) as u8;
+        if self.chooser.best() != number {
+            self.first = number;
+            self.chooser = Chooser::new(self.candidates.len(), number);
+        }
+    }
+
     /// Returns the key.
     pub fn key(&self) -> Key {
         self.key

@@ -1,8 +1,7 @@
 //! A chooser that several threads share.
 //!
-//! No thread waits for another one: if a job has to ask a chooser that another thread is using, the job goes way 0, the
-//! first one in the caller's table. Of short jobs only some ask; the others go the way that the chooser has found best
-//! so far. The loom models in `contiguous/tests/shared.rs` run two threads in every interleaving.
+//! No thread waits for another one: if a job has to ask a chooser that another thread is using, the job goes the way that
+//! the chooser has found best so far. Of short jobs only some ask; the others go that way, too. The loom models in `contiguous/tests/shared.rs` run two threads in every interleaving.
 
 use super::{Chooser, Pick, cost};
 use std::sync::Mutex;
@@ -21,18 +20,19 @@ impl Shared for Mutex<Chooser> {
     }
 }
 
-/// Calls `job` once with the number of a way: the way that the chooser picks, or 0 (the first one in the caller's
-/// table) if another thread uses the chooser. `bytes` is the number of bytes that the job moves. `clock` returns the
+/// Calls `job` once with the number of a way: the way that the chooser picks, or `best`, the best way that
+/// the caller knows, if another thread uses the chooser. `bytes` is the number of bytes that the job moves. `clock` returns the
 /// time in nanoseconds since some fixed moment. This thread does not hold the chooser during the call. Returns the way
 /// that the chooser has found best so far, or `None` if another thread uses the chooser.
 pub(crate) fn choose(
     chooser: &impl Shared,
+    best: u8,
     bytes: u64,
     clock: impl Fn() -> u64,
     job: impl FnOnce(u8),
 ) -> Option<u8> {
     let Some(Pick { way, timed }) = chooser.attempt(Chooser::pick) else {
-        job(0);
+        job(best);
         return None;
     };
     if !timed {
@@ -73,7 +73,8 @@ impl SharedChooser {
         if !jobs.is_multiple_of(turns) {
             return job(self.best.load(Ordering::Relaxed));
         }
-        if let Some(best) = choose(&self.chooser, bytes, clock, job) {
+        let best = self.best.load(Ordering::Relaxed);
+        if let Some(best) = choose(&self.chooser, best, bytes, clock, job) {
             self.best.store(best, Ordering::Relaxed);
         }
     }
@@ -89,5 +90,19 @@ impl SharedChooser {
             (chooser.ways() > 1 && chooser.is_settled()).then(|| chooser.best())
         };
         self.chooser.attempt(compared)?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_beside_another_thread_goes_the_best_way() {
+        let shared = SharedChooser::new(3, 2);
+        let held = shared.chooser.lock().expect("no thread has panicked");
+        shared.run(1, 1 << 20, || 0, |way| assert_eq!(way, 2));
+        drop(held);
+        assert_eq!(shared.used(), Some(2));
     }
 }

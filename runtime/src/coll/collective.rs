@@ -403,16 +403,49 @@ impl Communicator {
                 }
             })
         } else {
-            let (place, refused) = (self.next_place(), error.clone());
-            // SAFETY: the steps use no memory, because the call is refused.
-            unsafe {
-                calls::start(self.endpoint(), place, |steps| {
-                    steps.refuse(refused);
-                    self.list(steps, call)
-                })
-            }
+            // SAFETY: the conditions are those of this function.
+            unsafe { self.start_refused(self.next_place(), call, error.clone()) }
         };
         started.err().unwrap_or(error)
+    }
+
+    /// Takes part in the call at `place`, whose arguments this rank has not compared with the others, as a rank that
+    /// has failed with `error`. If much of the reserve is gone, there are no steps by which the others could learn of
+    /// it.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`start_raw`](Self::start_raw) hold until the operation has ended.
+    #[cold]
+    pub(super) unsafe fn refuse_by_messages(
+        &self,
+        place: Place,
+        call: &Collective<'_>,
+        error: &Error,
+    ) {
+        if !(reserve::is_short() && reserve::insist(reserve::refuses)) {
+            // The caller returns its own error.
+            // SAFETY: the conditions are those of this function.
+            let _refused = unsafe { self.start_refused(place, call, error.clone()) };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// - The conditions of [`start_raw`](Self::start_raw) hold until the operation has ended.
+    unsafe fn start_refused(
+        &self,
+        place: Place,
+        call: &Collective<'_>,
+        refused: Error,
+    ) -> Result<Operation> {
+        // SAFETY: the steps use no memory, because the call is refused.
+        unsafe {
+            calls::start(self.endpoint(), place, |steps| {
+                steps.refuse(refused);
+                self.list(steps, call)
+            })
+        }
     }
 
     /// Prepares a persistent collective operation, which can be started again and again. Every rank must

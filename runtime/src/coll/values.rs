@@ -35,10 +35,13 @@ macro_rules! reducible {
                 const NAMED: Named = $named;
 
                 fn plan() -> Result<&'static Plan> {
-                    static PLAN: OnceLock<Result<Plan>> = OnceLock::new();
-                    PLAN.get_or_init(|| commit(&Datatype::named($named)))
-                        .as_ref()
-                        .map_err(Clone::clone)
+                    static PLAN: OnceLock<Plan> = OnceLock::new();
+                    if let Some(plan) = PLAN.get() {
+                        return Ok(plan);
+                    }
+                    // An error is not kept: memory that is short now may be there later.
+                    let plan = commit(&Datatype::named($named))?;
+                    Ok(PLAN.get_or_init(|| plan))
                 }
             }
 

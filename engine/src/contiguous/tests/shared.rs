@@ -44,6 +44,7 @@ fn loom_two_threads_share_a_chooser() {
                 let (memory, now) = (UnsafeCell::new(0u8), AtomicU64::new(0));
                 choose(
                     shared,
+                    0,
                     1 << 20,
                     // Each reading of the clock returns 50 more than the one before.
                     || now.fetch_add(50, Relaxed),

@@ -37,6 +37,7 @@ use super::Collective;
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::region::tell;
+use crate::schedule::table::Place;
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
 use crate::shm::cells::{CALLS, CELLS, Seat, step};
 use crate::{Error, ErrorKind, Result};
@@ -348,13 +349,45 @@ pub(super) unsafe fn run(comm: &Communicator, call: &Collective<'_>) -> Result<(
 unsafe fn run_with(comm: &Communicator, state: &mut State, call: &Collective<'_>) -> Result<()> {
     // Only now, so that a call within a user's function does not count.
     let place = comm.next_place();
-    comm.endpoint().enter()?;
+    let entered = comm.endpoint().enter();
+    if let Err(error) = entered {
+        // SAFETY: the conditions are those of this function.
+        return Err(unsafe { refuse(comm, state, place, call, error) });
+    }
     match state.next(comm)? {
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `Turn::run` has the same.
         Some((cells, number)) => unsafe { Turn::new(comm, cells, number).run(place, call) },
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `run_by_messages` asks for no others.
         None => unsafe { comm.run_by_messages(place, call) },
     }
+}
+
+/// Takes part in a blocking call that this rank cannot make because of `error`. The ranks that wait for its data get an
+/// error, too, and the next calls match. Returns `error`.
+///
+/// # Safety
+///
+/// - The conditions of [`Communicator::run_raw`] hold.
+#[cold]
+unsafe fn refuse(
+    comm: &Communicator,
+    state: &mut State,
+    place: Place,
+    call: &Collective<'_>,
+    error: Error,
+) -> Error {
+    // In a forked child, and after finalization, there is nothing to take part in.
+    if error.kind() != ErrorKind::State {
+        match state.next(comm) {
+            // The other ranks see that this rank has left the call.
+            Ok(Some((cells, number))) => drop(Turn::new(comm, cells, number)),
+            // SAFETY: the conditions are those of this function.
+            Ok(None) => unsafe { comm.refuse_by_messages(place, call, &error) },
+            // `error` is the first of the two.
+            Err(_) => {}
+        }
+    }
+    error
 }
 
 /// Returns what this rank has chosen by measurement for the blocking calls on a communicator, one line each.
@@ -387,7 +420,8 @@ fn with_cells<R>(comm: &Communicator, look: impl FnOnce(&Cells) -> R) -> Option<
 
 /// Skips a blocking call that the other ranks make on a communicator for which [`are_possible`] is true.
 pub(super) fn skip(comm: &Communicator) {
-    if comm.endpoint().enter().is_err() {
+    // A rank without memory for the messages that it takes still counts the call.
+    if comm.endpoint().enter().is_err_and(|error| error.kind() == ErrorKind::State) {
         return;
     }
     let Some(kept) = comm.attached(Kept::default) else { return };

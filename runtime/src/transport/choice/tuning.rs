@@ -354,9 +354,17 @@ impl Tuning {
         if self.entries.is_empty() {
             self.entries.resize_with(FORM.keys(), || None);
         }
-        if self.entries[key.number()].is_none() {
-            let entry = self.entry(situation, key, bytes, terms, fused);
-            self.entries[key.number()] = Some(Box::new(entry));
+        match &mut self.entries[key.number()] {
+            // Without measurements, each message goes by the static rule, not like the first one of its key.
+            Some(entry) if !self.measures => {
+                let is_fused = fused();
+                entry.choice.set(|way| matches!(way, Way::InPlace(_)) == is_fused);
+            }
+            Some(_) => {}
+            None => {
+                let entry = self.entry(situation, key, bytes, terms, fused);
+                self.entries[key.number()] = Some(Box::new(entry));
+            }
         }
         let Some(entry) = &mut self.entries[key.number()] else {
             return Way::Packed(Method::Vector);

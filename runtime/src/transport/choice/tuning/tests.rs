@@ -228,6 +228,23 @@ fn after_a_setting_the_next_message_begins_a_period() {
 }
 
 #[test]
+fn without_measurements_each_message_goes_by_the_static_rule() {
+    let mut tuning = Tuning::default();
+    tuning.set(false, None, None);
+    let situation = Situation { shared: false, ..SITUATION };
+    for fused in [true, false, false, true, true] {
+        let way = tuning.begin(situation, 1 << 20, terms(Forced::Nothing), || fused);
+        tuning.complete(1 << 20);
+        assert_eq!(matches!(way, Way::InPlace(_)), fused);
+        assert_eq!(tuning.settled_way(situation, 1 << 20), Some(way));
+        // Other size classes do not take the way over.
+        let way = tuning.begin(situation, 1 << 16, terms(Forced::Nothing), || !fused);
+        tuning.complete(1 << 16);
+        assert_eq!(matches!(way, Way::InPlace(_)), !fused);
+    }
+}
+
+#[test]
 fn what_was_learnt_comes_first_and_is_kept() {
     let store: &'static Store = Box::leak(Box::default());
     let mut tuning = Tuning::default();
