@@ -1,7 +1,6 @@
 //! What Fortran tells by an address: `MPI_BOTTOM`, `MPI_IN_PLACE`, `MPI_STATUS_IGNORE` and the like are variables in
 //! COMMON blocks. If the program has the blocks, too, the dynamic linker makes all of them one.
 
-use crate::descriptor::Descriptor;
 use crate::raw;
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int, c_void};
@@ -101,37 +100,4 @@ pub fn weights(address: *mut c_int) -> *mut c_int {
 /// Says whether the address is `MPI_ARGV_NULL` or `MPI_ARGVS_NULL`.
 pub fn no_arguments(address: *mut c_char) -> bool {
     place(address, &mpiprivc_) < 2
-}
-
-/// A choice buffer in one of its two forms.
-pub trait Choice {
-    /// Returns its address.
-    ///
-    /// # Safety
-    ///
-    /// - A descriptor comes from a Fortran compiler.
-    unsafe fn address(self) -> *mut c_void;
-}
-
-impl Choice for *mut c_void {
-    unsafe fn address(self) -> *mut c_void {
-        self
-    }
-}
-
-impl Choice for *const Descriptor {
-    unsafe fn address(self) -> *mut c_void {
-        // SAFETY: a Fortran compiler has made the descriptor (`# Safety`).
-        unsafe { (*self).base }
-    }
-}
-
-/// Says whether a choice buffer is `MPI_IN_PLACE`.
-///
-/// # Safety
-///
-/// - As for [`Choice::address`].
-pub unsafe fn in_place(choice: impl Choice) -> bool {
-    // SAFETY: the caller promises this (`# Safety`).
-    buffer(unsafe { choice.address() }).addr() == 1
 }

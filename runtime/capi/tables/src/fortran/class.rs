@@ -252,7 +252,7 @@ fn handles(f: &Function, p: &Parameter) -> String {
         let peers = format!("crate::handle::peers(comm, {send}, {near})");
         // With `MPI_IN_PLACE`, the types to send say nothing.
         return match send && !near {
-            true => format!("if crate::sentinel::in_place(sendbuf) {{ 0 }} else {{ {peers} }}"),
+            true => format!("if crate::section::in_place(sendbuf) {{ 0 }} else {{ {peers} }}"),
             false => peers,
         };
     }
