@@ -16,9 +16,6 @@ pub trait Handle: Copy {
     fn is_nothing(self) -> bool;
 }
 
-/// The predefined handles are below this number, and are the same integers in both languages.
-const PREDEFINED: usize = 0x1000;
-
 macro_rules! handles {
     ($($name:ident $from:ident $to:ident;)*) => {
         $(
@@ -27,7 +24,7 @@ macro_rules! handles {
                 #[inline(always)]
                 fn from_integer(integer: c_int) -> Self {
                     match usize::try_from(integer) {
-                        Ok(value) if value < PREDEFINED => Self(value),
+                        Ok(value) if value < raw::PREDEFINED => Self(value),
                         // SAFETY: the function takes any integer.
                         _ => unsafe { abi::$from(integer) },
                     }
@@ -35,7 +32,7 @@ macro_rules! handles {
                 #[inline(always)]
                 fn to_integer(self) -> c_int {
                     match c_int::try_from(self.0) {
-                        Ok(value) if self.0 < PREDEFINED => value,
+                        Ok(value) if self.0 < raw::PREDEFINED => value,
                         // SAFETY: the function takes any handle.
                         _ => unsafe { abi::$to(self) },
                     }

@@ -10,7 +10,7 @@
 //! 3. `refusal.rs`: errors that the library finds itself. `lifecycle.rs`: what happens after init and before finalize.
 //! 4. `callback.rs`: C functions that call Fortran functions whose object has an extra state; `slots.rs`: for those
 //!    without one.
-//! 5. `descriptor.rs`: an array as Fortran passes it; `shape.rs`: an array section as a datatype; `section.rs`: choice
+//! 5. `descriptor.rs`: an array as Fortran passes it; `layout.rs`: where the bytes of a datatype lie; `shape.rs`: an array section as a datatype; `section.rs`: choice
 //!    buffers by descriptor.
 //! 6. `hand.rs`: routines that the tables do not describe. `removed.rs`: names that MPI-3.0 removed. `exports.rs`: all
 //!    others, made by `build.rs` from `runtime/capi/abi/functions.csv` and `runtime/capi/abi/fortran.csv`.
@@ -32,6 +32,7 @@ mod callback;
 mod slots;
 
 mod descriptor;
+mod layout;
 mod section;
 mod shape;
 

@@ -51,3 +51,11 @@ pub const ERR_ARG: c_int = 13;
 pub const ERR_INTERN: c_int = 17;
 /// `MPI_ERR_NO_MEM`.
 pub const ERR_NO_MEM: c_int = 39;
+/// `MPI_ERRORS_RETURN`.
+pub const ERRORS_RETURN: Errhandler = Errhandler(0x143);
+/// `MPI_COMBINER_STRUCT`.
+pub const COMBINER_STRUCT: c_int = 110;
+/// Handles below this number are predefined, and are the same integers in both languages.
+pub const PREDEFINED: usize = 0x1000;
+/// `MPI_MAX_INFO_VAL`, which is `MPI_MAX_PSET_NAME_LEN`, too.
+pub const MAX_INFO_VAL: c_int = 1024;

@@ -4,6 +4,7 @@
 use crate::{abi, raw};
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 
 macro_rules! refusals {
     ($($name:ident $kind:ident $call:ident;)*) => {
@@ -29,6 +30,25 @@ refusals! {
 #[cold]
 pub fn nothing(class: c_int) -> c_int {
     comm(raw::COMM_SELF, class)
+}
+
+/// Does `work`, whose calls of the library below return their errors and report them to nobody, because the errors belong
+/// to the object of the routine. Such calls report to `MPI_COMM_SELF`, whose error handler is another one meanwhile.
+pub fn quietly<R>(work: impl FnOnce() -> R) -> R {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut before = raw::Errhandler(0);
+    // SAFETY: the handle is written to a variable, and is ours.
+    unsafe {
+        let known = abi::PMPI_Comm_get_errhandler(raw::COMM_SELF, &raw mut before) == 0
+            && abi::PMPI_Comm_set_errhandler(raw::COMM_SELF, raw::ERRORS_RETURN) == 0;
+        let result = work();
+        if known {
+            abi::PMPI_Comm_set_errhandler(raw::COMM_SELF, before);
+            abi::PMPI_Errhandler_free(&raw mut before);
+        }
+        result
+    }
 }
 
 /// Calls `work`, the body of a routine. A panic, which is an error in this library, becomes `MPI_ERR_INTERN`, which

@@ -96,3 +96,36 @@ pub unsafe fn base(this: *const Descriptor) -> *mut c_void {
 pub fn forget() {
     shape::forget();
 }
+
+/// A choice buffer in one of its two forms.
+pub trait Choice {
+    /// Returns its address.
+    ///
+    /// # Safety
+    ///
+    /// - A descriptor comes from a Fortran compiler.
+    unsafe fn address(self) -> *mut c_void;
+}
+
+impl Choice for *mut c_void {
+    unsafe fn address(self) -> *mut c_void {
+        self
+    }
+}
+
+impl Choice for *const Descriptor {
+    unsafe fn address(self) -> *mut c_void {
+        // SAFETY: a Fortran compiler has made the descriptor (`# Safety`).
+        unsafe { (*self).base }
+    }
+}
+
+/// Says whether a choice buffer is `MPI_IN_PLACE`.
+///
+/// # Safety
+///
+/// - As for [`Choice::address`].
+pub unsafe fn in_place(choice: impl Choice) -> bool {
+    // SAFETY: the caller promises this (`# Safety`).
+    sentinel::buffer(unsafe { choice.address() }).addr() == 1
+}

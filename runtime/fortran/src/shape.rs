@@ -5,12 +5,14 @@
 //! sections again and again makes them once.
 
 use crate::descriptor::{Descriptor, Dimension};
+use crate::layout::{self, Bounds};
+use crate::refusal::quietly;
 use crate::{abi, raw};
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::ffi::{c_int, c_void};
-use std::mem::ManuallyDrop;
+use std::ffi::c_int;
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 /// What a kept datatype stands for.
 #[derive(Clone, PartialEq, Eq)]
@@ -30,13 +32,24 @@ struct Kept {
 /// The number of datatypes that a thread keeps.
 const MOST: usize = 32;
 
-/// Handles below this number are predefined. Another handle may stand for another type tomorrow.
-const PREDEFINED: usize = 0x1000;
+/// The datatypes of ended threads, which another thread frees.
+static LEFT: Mutex<Vec<Made>> = Mutex::new(Vec::new());
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // The end of a thread frees nothing itself, because MPI may have ended before.
+        let list = self.list.drain(..).filter_map(|(_, made)| Rc::into_inner(made));
+        LEFT.lock().unwrap_or_else(PoisonError::into_inner).extend(list);
+    }
+}
+
+/// Frees the datatypes of threads that have ended.
+fn sweep() {
+    drop(std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner)));
+}
 
 thread_local! {
-    // The end of a thread frees nothing, because MPI may have ended before.
-    static KEPT: ManuallyDrop<RefCell<Kept>> =
-        const { ManuallyDrop::new(RefCell::new(Kept { list: Vec::new(), next: 0 })) };
+    static KEPT: RefCell<Kept> = const { RefCell::new(Kept { list: Vec::new(), next: 0 }) };
 }
 
 /// Returns a datatype that stands for `count` elements of `datatype` over a section.
@@ -50,8 +63,10 @@ pub fn of(
     count: i64,
     datatype: raw::Datatype,
 ) -> Result<Rc<Made>, c_int> {
-    if datatype.0 >= PREDEFINED {
-        return make(element, dimensions, count, datatype).map(Rc::new);
+    let make = || quietly(|| make(element, dimensions, count, datatype)).map(Rc::new);
+    if datatype.0 >= raw::PREDEFINED {
+        // The handle may stand for another datatype tomorrow.
+        return make();
     }
     let same = |key: &Key| {
         key.element == element
@@ -65,7 +80,8 @@ pub fn of(
         if let Some((_, made)) = kept.list.iter().find(|(key, _)| same(key)) {
             return Ok(made.clone());
         }
-        let made = Rc::new(make(element, dimensions, count, datatype)?);
+        sweep();
+        let made = make()?;
         let dimensions = dimensions.iter().map(|d| (d.extent, d.stride)).collect();
         let key = Key { element, dimensions, count, datatype: datatype.0 };
         let entry = (key, made.clone());
@@ -83,6 +99,7 @@ pub fn of(
 /// Frees the datatypes that this thread has kept.
 pub fn forget() {
     KEPT.with(|kept| kept.borrow_mut().list.clear());
+    sweep();
 }
 
 /// A datatype that this library has made. An operation that has begun keeps what it needs.
@@ -123,35 +140,29 @@ fn make(
 ) -> Result<Made, c_int> {
     let all = Descriptor::elements(dimensions).ok_or(raw::ERR_BUFFER)?;
     let width = i64::try_from(element).ok().filter(|width| *width > 0).ok_or(raw::ERR_BUFFER)?;
-    let (mut size, mut lower, mut extent, mut true_lower, mut true_extent) = (0, 0, 0, 0, 0);
-    // SAFETY: the results are written to numbers.
-    let code = unsafe {
-        match abi::PMPI_Type_size_c(datatype, &raw mut size) {
-            0 => match abi::PMPI_Type_get_extent_c(datatype, &raw mut lower, &raw mut extent) {
-                0 => abi::PMPI_Type_get_true_extent_c(
-                    datatype,
-                    &raw mut true_lower,
-                    &raw mut true_extent,
-                ),
-                code => code,
-            },
-            code => code,
+    let bounds = layout::bounds(datatype)?;
+    let made = match bounds.extent {
+        // Each element of the section holds whole elements of the datatype.
+        extent if extent > 0 && width % extent == 0 && bounds.low >= 0 && bounds.high <= extent => {
+            let each = width / extent;
+            let (full, rest) = (count / each, count % each);
+            if full + i64::from(rest > 0) > all {
+                return Err(raw::ERR_COUNT);
+            }
+            let elements = nest(dimensions, full, &hvector(each, extent as isize, datatype)?)?;
+            match rest {
+                0 => elements,
+                _ => {
+                    let rest = hvector(rest, extent as isize, datatype)?;
+                    let places = [0, offset_of(dimensions, full)];
+                    structure(&[1, 1], &places, &[elements.0, rest.0])?
+                }
+            }
         }
-    };
-    if code != 0 {
-        return Err(code);
-    }
-    let dense = lower == 0 && true_lower == 0 && size == extent && size == true_extent;
-    let each = if dense && size > 0 && width % size == 0 { width / size } else { 0 };
-    let made = if each > 0 && count % each == 0 {
-        // Each element of the section consists of whole elements of the datatype.
-        if count / each > all {
-            return Err(raw::ERR_COUNT);
+        _ => {
+            let total = all.checked_mul(width).ok_or(raw::ERR_BUFFER)?;
+            scattered(width, dimensions, total, count, datatype, bounds)?
         }
-        let leaf = hvector(each, size as isize, datatype)?;
-        nest(dimensions, count / each, &leaf)?
-    } else {
-        scattered(width, dimensions, all, (count, datatype, size, extent, true_lower, true_extent))?
     };
     let mut datatype = made.0;
     // SAFETY: the datatype is ours.
@@ -196,55 +207,124 @@ fn structure(lengths: &[i64], places: &[i64], types: &[raw::Datatype]) -> Result
     done(code, new)
 }
 
-/// Returns a datatype for elements that are not whole parts of the section's elements, as runs of bytes.
+/// A predefined datatype as part of another one.
+struct Leaf {
+    datatype: raw::Datatype,
+    size: usize,
+    extent: i64,
+    /// The offsets of its bytes from its first one.
+    bytes: Vec<i64>,
+}
+
+impl Leaf {
+    fn new(datatype: raw::Datatype) -> Result<Self, c_int> {
+        let bounds = layout::bounds(datatype)?;
+        let mut bytes = layout::bytes(datatype, bounds)?;
+        let first = *bytes.first().ok_or(raw::ERR_TYPE)?;
+        bytes.iter_mut().for_each(|byte| *byte -= first);
+        Ok(Self { datatype, size: bytes.len(), extent: bounds.extent, bytes })
+    }
+}
+
+/// Returns a datatype for elements that are not whole parts of the section's elements: the predefined datatypes of which
+/// they consist, each at its place in the section.
 ///
-/// Packing memory whose bytes are numbers shows which byte of the datatype goes where, whatever the datatype is.
+/// A predefined datatype whose bytes lie in elements of the section that do not follow each other is `MPI_ERR_TYPE`:
+/// there is no such value in the section.
 fn scattered(
     width: i64,
     dimensions: &[Dimension],
-    all: i64,
-    (count, datatype, size, extent, true_lower, true_extent): (
-        i64,
-        raw::Datatype,
-        i64,
-        i64,
-        i64,
-        i64,
-    ),
+    total: i64,
+    count: i64,
+    datatype: raw::Datatype,
+    bounds: Bounds,
 ) -> Result<Made, c_int> {
-    if true_lower < 0 || extent < 0 {
+    if bounds.size == 0 {
+        return hvector(0, 0, raw::BYTE);
+    }
+    let offsets = layout::bytes(datatype, bounds)?;
+    let mut leaves = Vec::<(Leaf, i64)>::new();
+    for (leaf, number) in layout::leaves(datatype)? {
+        leaves.push((Leaf::new(leaf)?, number));
+    }
+    let sizes = leaves.iter().map(|(leaf, number)| leaf.size as i64 * number);
+    if sizes.sum::<i64>() != bounds.size {
         return Err(raw::ERR_TYPE);
     }
-    let offsets = bytes_of(datatype, size, true_lower, true_extent)?;
-    let total = all.checked_mul(width).ok_or(raw::ERR_BUFFER)?;
-    let (mut lengths, mut places) = (Vec::<i64>::new(), Vec::<i64>::new());
+    let place = |byte: i64| match byte {
+        0.. if byte < total => Ok(offset_of(dimensions, byte / width) + byte % width),
+        0.. => Err(raw::ERR_COUNT),
+        _ => Err(raw::ERR_BUFFER),
+    };
+    let mut blocks = Blocks::default();
     for one in 0..count {
-        let start = one.checked_mul(extent).ok_or(raw::ERR_COUNT)?;
-        for offset in &offsets {
-            let byte =
-                start.checked_add(*offset).filter(|byte| *byte < total).ok_or(raw::ERR_COUNT)?;
-            let place = offset_of(dimensions, byte / width) + byte % width;
-            match (lengths.last_mut(), places.last()) {
-                (Some(length), Some(first)) if first + *length == place => *length += 1,
-                _ => {
-                    lengths.push(1);
-                    places.push(place);
+        let start = one.checked_mul(bounds.extent).ok_or(raw::ERR_COUNT)?;
+        let mut rest = &offsets[..];
+        for (leaf, number) in &leaves {
+            for _ in 0..*number {
+                let (own, others) = rest.split_at(leaf.size);
+                rest = others;
+                let first = place(start.checked_add(own[0]).ok_or(raw::ERR_COUNT)?)?;
+                for (byte, offset) in own.iter().zip(&leaf.bytes).skip(1) {
+                    if place(start + byte)? != first + offset {
+                        return Err(raw::ERR_TYPE);
+                    }
                 }
+                blocks.push(leaf, first)?;
             }
         }
     }
-    let mut new = raw::Datatype(0);
-    // SAFETY: the arrays have as many entries as the first argument says.
-    let code = unsafe {
-        abi::PMPI_Type_create_hindexed_c(
-            lengths.len() as i64,
-            lengths.as_ptr(),
-            places.as_ptr(),
-            raw::BYTE,
-            &raw mut new,
-        )
-    };
-    done(code, new)
+    blocks.datatype()
+}
+
+/// Predefined datatypes at places.
+#[derive(Default)]
+struct Blocks {
+    types: Vec<raw::Datatype>,
+    lengths: Vec<i64>,
+    places: Vec<i64>,
+    /// The place at which the last block would go on.
+    next: i64,
+}
+
+impl Blocks {
+    fn push(&mut self, leaf: &Leaf, place: i64) -> Result<(), c_int> {
+        match self.lengths.last_mut() {
+            Some(length) if self.next == place && self.types.last() == Some(&leaf.datatype) => {
+                *length += 1;
+            }
+            _ => {
+                let no_memory = |_| raw::ERR_NO_MEM;
+                self.types.try_reserve(1).map_err(no_memory)?;
+                self.lengths.try_reserve(1).map_err(no_memory)?;
+                self.places.try_reserve(1).map_err(no_memory)?;
+                self.types.push(leaf.datatype);
+                self.lengths.push(1);
+                self.places.push(place);
+            }
+        }
+        self.next = place + leaf.extent;
+        Ok(())
+    }
+
+    fn datatype(&self) -> Result<Made, c_int> {
+        let (Some(first), true) = (self.types.first(), self.types.windows(2).all(|w| w[0] == w[1]))
+        else {
+            return structure(&self.lengths, &self.places, &self.types);
+        };
+        let mut new = raw::Datatype(0);
+        // SAFETY: the arrays have as many entries as the first argument says.
+        let code = unsafe {
+            abi::PMPI_Type_create_hindexed_c(
+                self.lengths.len() as i64,
+                self.lengths.as_ptr(),
+                self.places.as_ptr(),
+                *first,
+                &raw mut new,
+            )
+        };
+        done(code, new)
+    }
 }
 
 /// Returns the distance of an element from the first one, in bytes.
@@ -256,44 +336,4 @@ fn offset_of(dimensions: &[Dimension], mut element: i64) -> i64 {
         element /= extent;
     }
     offset
-}
-
-/// Returns the offset of each byte of one element of a datatype, in the order of packing.
-fn bytes_of(
-    datatype: raw::Datatype,
-    size: i64,
-    true_lower: i64,
-    true_extent: i64,
-) -> Result<Vec<i64>, c_int> {
-    let bytes = usize::try_from(size).map_err(|_| raw::ERR_TYPE)?;
-    let span = usize::try_from(true_lower + true_extent).map_err(|_| raw::ERR_TYPE)?;
-    let mut offsets = vec![0_i64; bytes];
-    let mut memory = vec![0_u8; span];
-    let mut packed = vec![0_u8; bytes];
-    // Each turn shows eight more bits of the offsets.
-    for turn in (0..u64::BITS).step_by(8).take_while(|turn| span >> turn > 0) {
-        for (at, byte) in memory.iter_mut().enumerate() {
-            *byte = (at >> turn) as u8;
-        }
-        let mut position = 0;
-        // SAFETY: the memory has all bytes of one element, and there is room for all of them.
-        let code = unsafe {
-            abi::PMPI_Pack_c(
-                memory.as_ptr().cast::<c_void>(),
-                1,
-                datatype,
-                packed.as_mut_ptr().cast(),
-                size,
-                &raw mut position,
-                raw::COMM_SELF,
-            )
-        };
-        if code != 0 || position != size {
-            return Err(if code != 0 { code } else { raw::ERR_TYPE });
-        }
-        for (offset, byte) in offsets.iter_mut().zip(&packed) {
-            *offset |= i64::from(*byte) << turn;
-        }
-    }
-    Ok(offsets)
 }

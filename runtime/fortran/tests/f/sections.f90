@@ -10,6 +10,12 @@ program sections
   type(MPI_Datatype) :: pair, vector
   type(MPI_Status) :: status
   integer :: k, x(24), y(24)
+  integer(MPI_ADDRESS_KIND) :: wide
+  integer(MPI_ADDRESS_KIND), parameter :: wide_size = 32
+  character :: turned(wide_size)
+  type(MPI_Info) :: info
+  character(len=40) :: text
+  logical :: flag
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
   other = 1 - rank
@@ -46,8 +52,19 @@ program sections
   y = -1
   call MPI_Sendrecv(x(1:24:3), 4, pair, other, 5, y(24:1:-2), 8, MPI_INTEGER, other, 5, MPI_COMM_WORLD, status)
   if (any(y(24:10:-2) /= x(1:24:3)) .or. any(y(23:1:-2) /= -1)) error stop 'a datatype of two elements'
+  ! The values of such types are numbers, not bytes: external32 turns them, an update adds them.
+  wide = 0
+  call MPI_Pack_external('external32', x(1:24:3), 4, pair, turned, wide_size, wide)
+  if (wide /= 32) error stop 'external32: position'
+  wide = 0; y = -1
+  call MPI_Unpack_external('external32', turned, wide_size, wide, y(24:1:-2), 4, pair)
+  if (any(y(24:10:-2) /= x(1:24:3)) .or. any(y(23:1:-2) /= -1)) error stop 'external32'
+  if (iachar(turned(4)) /= 1 .or. iachar(turned(8)) /= 4) error stop 'external32: order of bytes'
+  call one_sided()
   call MPI_Type_free(pair)
   call MPI_Type_free(vector)
+  ! Elements of a derived type that is larger than its values.
+  call structures()
 
   ! Packing.
   position = 0; packed = 0
@@ -90,6 +107,17 @@ program sections
   call MPI_Error_class(code, class)
   if (class /= MPI_ERR_BUFFER) error stop 'a section as memory'
 
+  ! No value lies in two elements that do not follow each other. The error belongs to the communicator of the call.
+  call MPI_Send(x(1:24:2), 2, MPI_DOUBLE_PRECISION, MPI_PROC_NULL, 0, MPI_COMM_WORLD, code)
+  call MPI_Error_class(code, class)
+  if (class /= MPI_ERR_TYPE) error stop 'a value in two elements'
+  ! A length beyond any value.
+  call MPI_Info_create(info)
+  call MPI_Info_set(info, 'key', 'value')
+  call MPI_Info_get(info, 'key', huge(1), text, flag)
+  if (.not. flag .or. text /= 'value') error stop 'a huge length'
+  call MPI_Info_free(info)
+
   ! Calls that take several blocks from one buffer, or apply an operation, refuse sections with gaps.
   b = -1; want = -1
   call MPI_Allreduce(a(3, :), b(:, 2), n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, code)
@@ -103,6 +131,36 @@ program sections
   call of_the_root()
   call MPI_Finalize()
 contains
+  subroutine one_sided()
+    integer, asynchronous :: memory(8)
+    type(MPI_Win) :: window
+    memory = 100
+    call MPI_Win_create(memory, 32_MPI_ADDRESS_KIND, 4, MPI_INFO_NULL, MPI_COMM_WORLD, window)
+    call MPI_Win_fence(0, window)
+    call MPI_Accumulate(x(1:24:3), 4, pair, other, 0_MPI_ADDRESS_KIND, 8, MPI_INTEGER, MPI_SUM, window)
+    call MPI_Win_fence(0, window)
+    if (any(memory /= 100 + x(1:24:3))) error stop 'an update'
+    call MPI_Win_free(window)
+  end subroutine
+  subroutine structures()
+    type, bind(c) :: particle
+      real(8) :: place
+      integer(4) :: kind
+    end type
+    type(particle) :: p(10), q(10)
+    type(MPI_Datatype) :: fields, whole
+    p = [(particle(i, 2 * i), i = 1, 10)]
+    q = particle(-1, -1)
+    call MPI_Type_create_struct(2, [1, 1], [0_MPI_ADDRESS_KIND, 8_MPI_ADDRESS_KIND], &
+      [MPI_DOUBLE_PRECISION, MPI_INTEGER], fields)
+    call MPI_Type_create_resized(fields, 0_MPI_ADDRESS_KIND, 16_MPI_ADDRESS_KIND, whole)
+    call MPI_Type_commit(whole)
+    call MPI_Sendrecv(p(1:9:2), 5, whole, other, 10, q(10:2:-2), 5, whole, other, 10, MPI_COMM_WORLD, status)
+    if (any(q(10:2:-2)%place /= p(1:9:2)%place) .or. any(q(10:2:-2)%kind /= p(1:9:2)%kind)) error stop 'structures'
+    if (any(q(1:9:2)%kind /= -1)) error stop 'structures: other elements'
+    call MPI_Type_free(fields)
+    call MPI_Type_free(whole)
+  end subroutine
   subroutine of_the_root()
     real(8), allocatable :: all(:)
     if (rank == 0) allocate(all(2))

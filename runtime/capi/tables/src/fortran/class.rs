@@ -73,6 +73,8 @@ pub enum Class {
     Value(String),
     /// One number or an array of numbers behind a pointer in C, which has the same bytes in Fortran. Holds the C type.
     Numbers(String, Intent),
+    /// The length of a string that C writes, without the NUL. No value is longer than `MPI_MAX_INFO_VAL`.
+    Clipped,
     /// A LOGICAL by value in C.
     LogicalValue,
     /// A LOGICAL behind a pointer in C.
@@ -247,7 +249,12 @@ fn handles(f: &Function, p: &Parameter) -> String {
     let has = |name: &str| f.parameters.iter().any(|p| p.name == name);
     if p.name.ends_with("types") && (p.name.starts_with("send") || p.name.starts_with("recv")) {
         let (send, near) = (p.name.starts_with("send"), f.name.contains("eighbor"));
-        return format!("crate::handle::peers(comm, {send}, {near})");
+        let peers = format!("crate::handle::peers(comm, {send}, {near})");
+        // With `MPI_IN_PLACE`, the types to send say nothing.
+        return match send && !near {
+            true => format!("if crate::section::in_place(sendbuf) {{ 0 }} else {{ {peers} }}"),
+            false => peers,
+        };
     }
     let found = ["max_datatypes", "incount", "count"].into_iter().find(|name| has(name));
     let found = found.unwrap_or_else(|| panic!("{}: {}: no length", f.name, p.name));
@@ -296,6 +303,7 @@ fn argument(f: &Function, at: usize, rule: Option<&str>) -> Argument {
         (Some("index"), _) => Class::Index,
         (Some("indices"), _) => Class::Indices("outcount".into()),
         (Some("length"), _) => Class::Length,
+        (Some("clipped"), "int") => Class::Clipped,
         (Some("trimmed"), "const char*") => Class::TextIn(true),
         (Some("attribute"), _) if writes => Class::AttributeOut(false),
         (Some("attribute"), _) => Class::AttributeIn(false),

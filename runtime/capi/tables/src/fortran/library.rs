@@ -127,6 +127,7 @@ fn convert(routine: &Routine, at: usize, descriptor: bool, f08: bool) -> Code {
                 _ => format!("*{name}"),
             }
         }
+        Class::Clipped => code.argument = format!("(*{name}).min(raw::MAX_INFO_VAL)"),
         Class::LogicalValue => code.argument = format!("c_int::from(*{name} != 0)"),
         Class::Logical => code.after = format!("*{name} = c_int::from(*{name} != 0);\n"),
         Class::Ranges => code.argument = format!("{name}.cast()"),
@@ -180,8 +181,9 @@ fn convert(routine: &Routine, at: usize, descriptor: bool, f08: bool) -> Code {
             code.after = format!("{local}.give(code, {text}, {length});\n");
         }
         Class::Length => {
-            code.before =
-                format!("let mut {local} = if *{name} > 0 {{ *{name} + 1 }} else {{ 0 }};\n");
+            code.before = format!(
+                "let mut {local} = if *{name} > 0 {{ (*{name}).min(raw::MAX_INFO_VAL) + 1 }} else {{ 0 }};\n"
+            );
             code.argument = format!("&raw mut {local}");
             code.after = format!("*{name} = c_int::max({local} - 1, 0);\n");
         }

@@ -97,6 +97,7 @@ fn declare(argument: &Argument, routine: &Routine, form: Form) -> Vec<String> {
     let f08 = form == Form::F08;
     vec![match &argument.class {
         Class::Omitted => return Vec::new(),
+        Class::Clipped => format!("integer{read} :: {name}"),
         Class::Value(c_type) => format!("{}{read} :: {name}", number(c_type)),
         Class::Numbers(c_type, to) => {
             format!("{}{} :: {name}{stars}", number(c_type), intent(form, *to))
