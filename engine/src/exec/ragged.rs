@@ -4,7 +4,7 @@
 //! wholly in the range.
 
 use super::direction;
-use super::range::nest;
+use super::nest::nest;
 use super::stats::{self, Executor};
 use crate::ir::{Edge, RaggedList};
 use crate::plan::{NestPlan, Plan, Strategy};

@@ -1,7 +1,7 @@
 //! Compares the results of compiled kernels and leaf kernels with those of the interpreter
 //! (`Settings::verify`).
 //!
-//! Under `Settings::verify`, `call.rs` calls [`call_verified`] instead of the kernel.
+//! Under `Settings::verify`, `nest.rs` calls [`call_verified`] instead of the kernel.
 
 use super::direction;
 use super::stats::{self, Executor};
@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::plan::{NestPlan, Selected};
 use typepack_leaf::kernel::interpreter::{self, copy};
 
-/// Executes a nest like [`call`](super::call::call), but runs both the interpreter and the kernel
+/// Executes a nest like `nest::call`, but runs both the interpreter and the kernel
 /// (or the leaf kernel's routine), and compares their results. The buffers receive the
 /// interpreter's result. After the first disagreement, only the interpreter executes this nest in
 /// this direction.
@@ -20,7 +20,7 @@ use typepack_leaf::kernel::interpreter::{self, copy};
 ///
 /// # Safety
 ///
-/// - The conditions of [`call`](super::call::call) hold. If this call unpacks, the memory that it
+/// - The conditions of `nest::call` hold. If this call unpacks, the memory that it
 ///   writes is also valid for reads.
 /// - `kernel` and `selected` belong to `planned` and to this direction.
 #[cold]

@@ -4,8 +4,8 @@
 //! the plan holds a nest, at every ragged list of runs (`ragged.rs`), and at every block; this file
 //! executes these nodes.
 
+use super::nest::nest;
 use super::ragged::{Ragged, ragged};
-use super::range::nest;
 use super::stats::{self, Executor};
 use crate::ir::Op;
 use crate::ir::walk::Walk;

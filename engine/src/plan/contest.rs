@@ -6,7 +6,7 @@
 //! stays. If the cost model wants no kernel, there is none to compare, so the nest requests one when it has moved so
 //! many bytes that the compilation costs only a small part of the time spent ([`begins_after`]).
 //!
-//! `nest_plan.rs` keeps one contest per direction of a nest, and `exec/call.rs` runs the calls.
+//! `nest_plan.rs` keeps one contest per direction of a nest, and `exec/nest.rs` runs the calls.
 
 use crate::choice::{SharedChooser, Sizes};
 use crate::contiguous::Clock;

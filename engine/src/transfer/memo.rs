@@ -1,7 +1,7 @@
 //! Remembers the recent transfers of a thread: how the two sides of each transfer fit together, and
 //! the kernel of the transfer.
 //!
-//! `mod.rs` and `apart.rs` call [`of`] for a copy between two layouts with gaps, unless the body of one
+//! `mod.rs` calls [`of`] for a copy between two layouts with gaps, unless the body of one
 //! of the two programs is a ragged list. For a new pair of plans and counts, [`of`] calls `nest.rs`,
 //! `transpose.rs` and `interpreted.rs` and remembers the result.
 //!

@@ -1,7 +1,7 @@
 //! Copies between any two layouts: long runs directly, short runs through a buffer that stays in
 //! the L1 cache.
 //!
-//! `mod.rs`, `apart.rs` and `memo.rs` use this file if no other executor can execute the transfer, or if none
+//! `mod.rs` and `memo.rs` use this file if no other executor can execute the transfer, or if none
 //! would be faster. `compiled.rs` and `interpreted.rs` use this file for the partial leaves and blocks at the
 //! ends of a range. If the range is short or neither program has long runs, rule 3 copies the whole range.
 //! Otherwise, the first of these rules that fits the current position applies:

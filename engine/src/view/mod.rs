@@ -12,14 +12,19 @@
 //! ([`FileView::ordered`]). Such an access stores its bytes in the order of the view, so the later of two bytes at the
 //! same offset wins.
 //!
-//! `copy.rs` moves data between memory and a mapped file, with the functions of `transfer/` and
-//! `external32/`. The runtime's file code uses this folder.
+//! [`FileView::span`] finds the range of the file that an access covers. Locks, and the size of a file after a write,
+//! depend on it. If the copies of the filetype are in order, the first and the last view byte bound the range. If not, the
+//! parts of an access that lie in one filetype each are in order, and the whole filetypes between the first and the last
+//! one lie at equal distances. So at most four parts bound the range.
+//!
+//! [`FileView::write_raw`] and [`FileView::read_raw`] copy between memory and a view of a mapped file, natively in one
+//! fused copy (`transfer/`). In external32, the view bytes are bytes of the external32 form of the memory. A long piece (a
+//! run of bytes of the file) is converted in place; shorter pieces go through a buffer that stays in the L1 cache. The
+//! runtime's file code uses this folder.
 //!
 //! - `order.rs`: checks that displacements are neither negative nor decreasing
 //! - `etypes.rs`: checks that a filetype consists of whole etypes
-//! - `span.rs`: finds the range of the file that an access covers
 //! - `ends.rs`: finds the first view byte at or after an offset, for the end of the file
-//! - `copy.rs`: copies between memory and a view, natively or with conversion to external32
 //! - `widths.rs`: types as they are in a file whose representation changes sizes
 //!
 //! ```
@@ -38,11 +43,9 @@
 //! # Ok::<(), typepack_engine::Error>(())
 //! ```
 
-mod copy;
 mod ends;
 mod etypes;
 mod order;
-mod span;
 mod widths;
 
 pub use widths::in_file;
@@ -51,8 +54,23 @@ use crate::analysis::cursor::Cursor;
 use crate::analysis::{Facts, summarize};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result, counted};
+use crate::exec::{Elements, pack_raw, unpack_raw};
+use crate::external32::{External32, pack_external_raw, unpack_external_raw};
 use crate::ir::Run;
 use crate::plan::{Plan, Settings};
+use crate::transfer::copy_apart_raw;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// Size of the longest basic type, in bytes.
+const LONGEST: u64 = 32;
+
+/// Size of the buffer in bytes: half of a typical L1 cache.
+const BUFFER: u64 = 16 << 10;
+
+/// Minimum length, in bytes, of a piece that is converted in place. If fewer bytes are left to copy, a piece
+/// with all of them is converted in place too.
+const ALONE: u64 = 2 << 10;
 
 /// The etype and the filetype of a view, as they are in the file. Cloning a view copies a few numbers
 /// and a list of one number per program node.
@@ -227,6 +245,277 @@ impl FileView {
         let tiles = self.tiles(past(position, length)?)?;
         let position = if length == 0 { 0 } else { position };
         Ok(Pieces { cursor: Cursor::at(&self.plan, tiles, position)?, left: length })
+    }
+
+    /// Returns the range of offsets from the smallest to the greatest one of the `length` view bytes from `position`
+    /// on. The range is empty if `length` is 0. In a view whose filetype overlaps, which can only be read, the range
+    /// may begin up to 31 bytes too early and end up to 31 bytes too late.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FileView::tiles`] for the first `position + length` view bytes.
+    pub fn span(&self, position: u64, length: u64) -> Result<Range<u64>> {
+        let Some(last) = length.checked_sub(1) else { return Ok(0..0) };
+        self.tiles(past(position, length)?)?;
+        if self.ordered {
+            return Ok(self.offset(position)?..self.offset(position + last)? + 1);
+        }
+        let (mut low, mut high) = (u64::MAX, 0);
+        for part in self.parts(position, length) {
+            let Range { start, end } = self.range_of(part)?;
+            (low, high) = (low.min(start), high.max(end));
+        }
+        Ok(low..high)
+    }
+
+    /// Returns the position of the one of the `length` view bytes from `position` on that lies at the greatest offset;
+    /// of several ones there, the last. `length` must not be 0. The data of one filetype must not overlap
+    /// ([`FileView::check_writable`]).
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FileView::tiles`] for the first `position + length` view bytes.
+    pub fn highest(&self, position: u64, length: u64) -> Result<u64> {
+        let end = past(position, length)?;
+        self.tiles(end)?;
+        let mut found = (0, end.saturating_sub(1));
+        if !self.ordered {
+            for part in self.parts(position, length) {
+                let last = part.end - 1;
+                found = found.max((self.offset(last)?, last));
+            }
+        }
+        Ok(found.1)
+    }
+
+    /// Returns the parts of an access that bound its range, in the order of the view. No part is empty, and each lies
+    /// in one filetype. `length` must not be 0, and the view must have data.
+    fn parts(&self, position: u64, length: u64) -> impl Iterator<Item = Range<u64>> {
+        let (each, end) = (self.filetype_bytes().max(1), position + length);
+        let (first, last) = (position / each, (end - 1) / each);
+        let tiles = [first, first + 1, last.saturating_sub(1).max(first), last];
+        let mut before = None;
+        tiles.into_iter().filter_map(move |tile| {
+            let is_new = tile <= last && before.is_none_or(|before| before < tile);
+            is_new.then(|| {
+                before = Some(tile);
+                (tile * each).max(position)..(tile * each).saturating_add(each).min(end)
+            })
+        })
+    }
+
+    /// Returns the range of offsets of the view bytes of `part`, which lie in one filetype.
+    fn range_of(&self, part: Range<u64>) -> Result<Range<u64>> {
+        let range = self.offset(part.start)?..self.offset(part.end - 1)? + 1;
+        if self.tile_ordered {
+            return Ok(range);
+        }
+        let (each, shape) = (self.filetype_bytes(), self.filetype().footprint());
+        // `tiles` has checked that the data of the filetype lies at offsets of a file.
+        let place = |at: i64| (self.place_of(part.start / each) + i128::from(at)) as u64;
+        let tile = place(shape.true_lb)..place(shape.true_ub);
+        if part.end - part.start == each {
+            return Ok(tile);
+        }
+        // Basic elements begin in the order of the view. So every element between the two positions begins at
+        // or after the start of the element at the first position, and at or before the start of the element that
+        // holds the last byte. But an element that begins earlier may end later.
+        let start = range.start.saturating_sub(LONGEST - 1).max(tile.start);
+        Ok(start..(range.end + LONGEST - 1).min(tile.end))
+    }
+
+    /// Copies packed bytes `at..at + bytes` of `memory` to view bytes `position..position + bytes`. `file`
+    /// is the address of the file's byte at the view's displacement; it need not lie inside the mapping.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FileView::tiles`] for the first `position + bytes` view bytes, before
+    /// anything is copied.
+    ///
+    /// # Safety
+    ///
+    /// - `at + bytes` is at most the result of [`Plan::packed_bytes`] for the
+    ///   count of `memory`. These bytes of its type map are valid for reads.
+    /// - Relative to `file`, the pieces of the view that hold the view bytes are valid for writes (and
+    ///   for reads under `Settings::verify`).
+    /// - No byte is both read and written.
+    pub unsafe fn write_raw(
+        &self,
+        memory: Elements<&Plan>,
+        at: u64,
+        file: *mut u8,
+        position: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        let count = self.tiles(past(position, bytes)?)?;
+        let file = Elements { origin: file, plan: self.filetype(), count };
+        // SAFETY: `tiles` returned a count that holds the view bytes up to `position + bytes`. The
+        // caller guarantees that the bytes of both sides are valid and do not overlap.
+        unsafe { copy_apart_raw(memory, at, file, position, bytes) };
+        Ok(())
+    }
+
+    /// Copies view bytes `position..position + bytes` to packed bytes `at..at + bytes` of `memory`. `file`
+    /// is the address of the file's byte at the view's displacement; it need not lie inside the mapping.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FileView::tiles`] for the first `position + bytes` view bytes, before
+    /// anything is copied.
+    ///
+    /// # Safety
+    ///
+    /// - `at + bytes` is at most the result of [`Plan::packed_bytes`] for the
+    ///   count of `memory`. These bytes of its type map are valid for writes (and for reads under
+    ///   `Settings::verify`).
+    /// - Relative to `file`, the pieces of the view that hold the view bytes are valid for reads.
+    /// - No byte is both read and written.
+    pub unsafe fn read_raw(
+        &self,
+        memory: Elements<&Plan>,
+        at: u64,
+        file: *const u8,
+        position: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        let count = self.tiles(past(position, bytes)?)?;
+        let file = Elements { origin: file.cast_mut(), plan: self.filetype(), count };
+        // SAFETY: `tiles` returned a count that holds the view bytes up to `position + bytes`. The
+        // caller guarantees that the bytes of both sides are valid and do not overlap.
+        unsafe { copy_apart_raw(file, position, memory, at, bytes) };
+        Ok(())
+    }
+
+    /// Converts bytes `at..at + bytes` of the external32 form of `count` elements, and stores them as view
+    /// bytes `position..position + bytes`. `origin` is the address of displacement 0 of the elements.
+    /// `file` is the address of the file's byte at the view's displacement.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FileView::tiles`] before anything is copied, and those of
+    /// [`pack_external_raw`]. If a value does not fit in its external size, any of these view bytes may
+    /// already have been written.
+    ///
+    /// # Safety
+    ///
+    /// - All data of each basic element to which some of the bytes belong is valid for reads.
+    /// - Relative to `file`, the pieces of the view that hold the view bytes are valid for writes (and
+    ///   for reads under `Settings::verify`).
+    /// - No byte is both read and written.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the elements, the file, and the length of the copy"
+    )]
+    pub unsafe fn write_external_raw(
+        &self,
+        external: &External32,
+        count: u64,
+        origin: *const u8,
+        at: u64,
+        file: *mut u8,
+        position: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        let tiles = self.tiles(past(position, bytes)?)?;
+        let plan = self.filetype();
+        self.steps(tiles, position, bytes, |done, length, direct, buffer| {
+            let range = at + done..at + done + length;
+            let target = direct.map_or(buffer, |offset| file.wrapping_offset(offset as isize));
+            // SAFETY: `steps` divides the caller's bytes, which are valid in memory. The target is either one
+            // piece of the view, which is valid for `length` bytes, or the buffer, which has at least
+            // `length` bytes and overlaps nothing. In the second case, `unpack_raw` reads the bytes that
+            // `pack_external_raw` has written to the buffer, and writes view bytes that lie in the first
+            // `tiles` filetypes.
+            unsafe {
+                pack_external_raw(external, count, origin, range, target)?;
+                if direct.is_none() {
+                    let first = position + done;
+                    unpack_raw(plan, tiles, file, first..first + length, buffer);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Converts view bytes `position..position + bytes`, which are bytes `at..at + bytes` of the external32
+    /// form, to `count` elements in memory. `origin` is the address of displacement 0 of the elements. `file`
+    /// is the address of the file's byte at the view's displacement. If the range ends inside a basic element
+    /// that must be converted, the memory of this element holds the external bytes read so far, until a later
+    /// call reads the rest (see [`unpack_external_raw`]).
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FileView::tiles`] before anything is copied, and those of
+    /// [`unpack_external_raw`].
+    ///
+    /// # Safety
+    ///
+    /// - All data of each basic element to which some of the bytes belong is valid for writes and reads.
+    /// - Relative to `file`, the pieces of the view that hold the view bytes are valid for reads.
+    /// - No byte is both read and written.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the elements, the file, and the length of the copy"
+    )]
+    pub unsafe fn read_external_raw(
+        &self,
+        external: &External32,
+        count: u64,
+        origin: *mut u8,
+        at: u64,
+        file: *const u8,
+        position: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        let tiles = self.tiles(past(position, bytes)?)?;
+        let plan = self.filetype();
+        self.steps(tiles, position, bytes, |done, length, direct, buffer| {
+            let range = at + done..at + done + length;
+            // SAFETY: `steps` divides the caller's bytes, which are valid in the file and in memory. The
+            // source is either one piece of the view, which is valid for `length` bytes, or the buffer,
+            // which has at least `length` bytes and overlaps nothing. `pack_raw` fills the buffer before it
+            // is read.
+            unsafe {
+                let source = match direct {
+                    Some(offset) => file.wrapping_offset(offset as isize),
+                    None => {
+                        let first = position + done;
+                        pack_raw(plan, tiles, file, first..first + length, buffer);
+                        buffer.cast_const()
+                    }
+                };
+                unpack_external_raw(external, count, origin, range, source)
+            }
+        })
+    }
+
+    /// Divides `bytes` view bytes from `position` on into steps, in order. Calls `step` once for each step.
+    /// The arguments of `step` are the distance from `position` to the start of the step, in view bytes; the
+    /// length of the step; the file offset if the step lies in one piece (`None` otherwise); and a buffer of
+    /// `BUFFER` bytes.
+    fn steps(
+        &self,
+        tiles: u64,
+        position: u64,
+        bytes: u64,
+        mut step: impl FnMut(u64, u64, Option<i64>, *mut u8) -> Result<()>,
+    ) -> Result<()> {
+        let mut buffer = [MaybeUninit::<u8>::uninit(); BUFFER as usize];
+        let buffer = buffer.as_mut_ptr().cast::<u8>();
+        if bytes == 0 {
+            return Ok(());
+        }
+        let mut cursor = Cursor::at(self.filetype(), tiles, position)?;
+        let mut done = 0;
+        while done < bytes {
+            let left = bytes - done;
+            let piece = cursor.run().filter(|piece| piece.bytes >= ALONE.min(left));
+            let length = piece.map_or(BUFFER, |piece| piece.bytes).min(left);
+            step(done, length, piece.map(|piece| piece.offset), buffer)?;
+            done += length;
+            cursor.seek(position + done)?;
+        }
+        Ok(())
     }
 }
 
