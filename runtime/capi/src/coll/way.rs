@@ -63,10 +63,10 @@ pub unsafe fn make(
     // If an argument is wrong, this rank has not made the call, but the other ranks make it. The runtime of this rank
     // must therefore count the call as made. Otherwise this rank's next collective call would be matched with the wrong
     // call of the other ranks.
-    let mut made = false;
     match way {
         // A blocking call takes no counted reference to `MPI_COMM_WORLD`.
         Way::Run => comm::with(comm, |comm| {
+            let mut made = false;
             let communicator = comm.communicator();
             let result = call(communicator, &mut |call| {
                 made = true;
@@ -80,27 +80,47 @@ pub unsafe fn make(
             }
             result
         }),
-        Way::Start(request) => {
-            let on = comm::on(comm)?;
-            // SAFETY: the operation may access the parts until the request is complete (condition of `# Safety`
-            // for `Way::Start`).
-            let result = unsafe { begin(&on, request, &mut made, call) };
-            if result.is_err() && !made {
-                on.comm.communicator().skip_started();
+        way => {
+            let mut call = Some(call);
+            // SAFETY: `make` has the conditions of `later`.
+            unsafe {
+                later(comm, way, &mut |on, make| call.take().map_or(Ok(()), |call| call(on, make)))
             }
-            result
-        }
-        Way::Prepare(hints, request) => {
-            let on = comm::on(comm)?;
-            // SAFETY: the operation may access the parts from each start to the completion (condition of
-            // `# Safety` for `Way::Prepare`).
-            let result = unsafe { keep(&on, hints, request, &mut made, call) };
-            if result.is_err() && !made {
-                on.comm.communicator().skip_persistent();
-            }
-            result
         }
     }
+}
+
+/// Makes the operation of a request: [`make`] without the blocking call. It is one function for all operations, because
+/// there are many of them, and one indirect call is little beside a request.
+///
+/// # Safety
+///
+/// The conditions of [`make`] hold.
+#[inline(never)]
+unsafe fn later(
+    comm: raw::Comm,
+    way: Way,
+    call: &mut dyn FnMut(&Communicator, Make<'_>) -> Result,
+) -> Result {
+    let on = comm::on(comm)?;
+    let communicator = on.comm.communicator();
+    let mut made = false;
+    let result = match way {
+        // SAFETY: the operation may access the parts until the request is complete (condition of `# Safety` for
+        // `Way::Start`).
+        Way::Start(request) => unsafe { begin(&on, request, &mut made, call) },
+        // SAFETY: the operation may access the parts from each start to the completion (condition of `# Safety` for
+        // `Way::Prepare`).
+        Way::Prepare(hints, request) => unsafe { keep(&on, hints, request, &mut made, call) },
+        Way::Run => Ok(()),
+    };
+    if result.is_err() && !made {
+        match way {
+            Way::Start(_) => communicator.skip_started(),
+            _ => communicator.skip_persistent(),
+        }
+    }
+    result
 }
 
 /// Starts the operation and makes a request for it.
@@ -112,7 +132,7 @@ unsafe fn begin(
     on: &On,
     request: Output<raw::Request>,
     made: &mut bool,
-    call: impl FnOnce(&Communicator, Make<'_>) -> Result,
+    call: &mut dyn FnMut(&Communicator, Make<'_>) -> Result,
 ) -> Result {
     let out = request.required("request")?;
     let communicator = on.comm.communicator();
@@ -137,7 +157,7 @@ unsafe fn keep(
     hints: raw::Info,
     request: Output<raw::Request>,
     made: &mut bool,
-    call: impl FnOnce(&Communicator, Make<'_>) -> Result,
+    call: &mut dyn FnMut(&Communicator, Make<'_>) -> Result,
 ) -> Result {
     let out = request.required("request")?;
     if hints != raw::Info::NULL {
