@@ -178,9 +178,16 @@ impl Error {
         self.argument
     }
 
-    /// Returns the MPI error class of this kind (MPI-5.0 section 9.4).
+    /// Returns the MPI error class of this error (MPI-5.0 section 9.4).
     pub fn class(&self) -> ErrorClass {
-        match self.kind {
+        self.kind.class()
+    }
+}
+
+impl ErrorKind {
+    /// Returns the MPI error class of the errors of this kind (MPI-5.0 section 9.4).
+    pub fn class(self) -> ErrorClass {
+        match self {
             ErrorKind::Engine(class) => class,
             ErrorKind::Rank => ErrorClass::RANK,
             ErrorKind::Root => ErrorClass::ROOT,

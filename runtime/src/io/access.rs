@@ -211,7 +211,7 @@ impl Inner {
     fn begin_ordered(&self, checked: Result<Checked>) -> Result<Result<(Checked, u64)>> {
         let (rank, size) = (self.comm.rank(), self.comm.size());
         let etypes = checked.as_ref().map_or(0, |checked| checked.etypes);
-        let mine = [word(checked.as_ref().err(), rank), etypes as i64];
+        let mine = [word(&checked, rank), etypes as i64];
         let mut all = vec![[0i64; 2]; size];
         let byte = bytes()?;
         let part = |words: *mut [i64; 2]| Elements { origin: words.cast(), plan: byte, count: 16 };

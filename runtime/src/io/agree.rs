@@ -5,30 +5,23 @@
 
 use crate::coll::Op;
 use crate::comm::Communicator;
+use crate::request::reply::{Reply, kind_of};
 use crate::sys::limits;
-use crate::{Error, ErrorClass, ErrorKind, FileErrorKind, Result};
+use crate::{Error, ErrorKind, FileErrorKind, Result};
 use std::ffi::CStr;
 use std::io;
 
-/// Returns the word for an outcome: 0 for success, else a number that grows with the error class. Of two
-/// ranks with the same class, the lower rank has the greater word.
-pub(super) fn word(outcome: Option<&Error>, rank: usize) -> i64 {
-    match outcome {
-        None => 0,
-        Some(error) => {
-            i64::from(error.class().0.max(1)) << 32 | (i64::from(u32::MAX) - rank as i64)
-        }
-    }
+/// Returns the word for a result of this rank: 0 for success, else the word of a reply. Of two ranks with the same
+/// class, the lower rank has the greater word.
+pub(super) fn word<T>(own: &Result<T>, rank: usize) -> i64 {
+    if own.is_ok() { 0 } else { Reply::to(own, !(rank as u32)).word() as i64 }
 }
 
 /// Returns `own` if `agreed`, the greatest word of all ranks, says that all have succeeded. Otherwise
 /// returns an error of the agreed class, which is the own error if the own error has this class. `text` is that of the
 /// rank that has failed, or empty.
 fn judged<T>(agreed: i64, own: Result<T>, text: &str) -> Result<T> {
-    if agreed == 0 {
-        return own;
-    }
-    let class = ErrorClass((agreed >> 32) as i32);
+    let Some(class) = Reply::of(agreed as u64).class() else { return own };
     match own {
         Err(error) if error.class() == class => Err(error),
         _ => {
@@ -41,7 +34,7 @@ fn judged<T>(agreed: i64, own: Result<T>, text: &str) -> Result<T> {
 }
 
 fn failed_rank(agreed: i64) -> usize {
-    (i64::from(u32::MAX) - (agreed & i64::from(u32::MAX))) as usize
+    !Reply::of(agreed as u64).number as usize
 }
 
 /// The judgement of a nonblocking operation, which cannot ask for the text of the rank that has failed.
@@ -74,7 +67,7 @@ pub(super) fn settled<T>(comm: &Communicator, agreed: i64, own: Result<T>) -> Re
 
 /// Returns `own` if all ranks have succeeded, and otherwise an error of the same class on all ranks.
 pub(super) fn agree<T>(comm: &Communicator, own: Result<T>) -> Result<T> {
-    let mut words = [word(own.as_ref().err(), comm.rank())];
+    let mut words = [word(&own, comm.rank())];
     comm.all_reduce_in_place(&mut words, Op::Max)?;
     settled(comm, words[0], own)
 }
@@ -83,7 +76,7 @@ pub(super) fn agree<T>(comm: &Communicator, own: Result<T>) -> Result<T> {
 /// of the same class. The ranks have agreed before that all of them make this call.
 pub(super) fn told(comm: &Communicator, find: impl FnOnce() -> Result<u64>) -> Result<u64> {
     let own = if comm.rank() == 0 { find() } else { Ok(0) };
-    let mut words = [word(own.as_ref().err(), 0), *own.as_ref().unwrap_or(&0) as i64];
+    let mut words = [word(&own, 0), *own.as_ref().unwrap_or(&0) as i64];
     comm.broadcast(&mut words, 0)?;
     settled(comm, words[0], own.map(|_| words[1] as u64))
 }
@@ -111,7 +104,7 @@ pub(super) fn compared<T>(
     own: Result<T>,
     words: &[i64],
 ) -> Result<(T, Vec<bool>)> {
-    let mut all = vec![word(own.as_ref().err(), comm.rank())];
+    let mut all = vec![word(&own, comm.rank())];
     // The greatest of the complements is the complement of the least.
     all.extend(words.iter().flat_map(|&word| match own {
         Ok(_) => [word, !word],
@@ -131,33 +124,6 @@ pub(super) fn text_words(text: &[u8]) -> [i64; 2] {
         }) as i64
     };
     [mix(text.len() as u64), mix(0x1234_5678_9abc_def1)]
-}
-
-fn kind_of(class: ErrorClass) -> ErrorKind {
-    use FileErrorKind as F;
-    const FILE: [F; 15] = [
-        F::Access,
-        F::Mode,
-        F::BadFile,
-        F::DuplicateRepresentation,
-        F::Exists,
-        F::InUse,
-        F::File,
-        F::Io,
-        F::NotSame,
-        F::NoSpace,
-        F::NoSuchFile,
-        F::Quota,
-        F::ReadOnly,
-        F::Representation,
-        F::Operation,
-    ];
-    match FILE.into_iter().find(|kind| *kind as i32 == class.0) {
-        Some(kind) => ErrorKind::File(kind),
-        None if class == ErrorClass::NO_MEM => ErrorKind::NoMemory,
-        None if class == ErrorClass::REQUEST => ErrorKind::Request,
-        None => ErrorKind::Engine(class),
-    }
 }
 
 /// Returns the error for a failed system call on the file `what`.
@@ -203,7 +169,8 @@ mod tests {
     fn the_highest_class_wins_and_the_own_text_stays() {
         let error = |kind| Error::new(ErrorKind::File(kind), "file", "mine");
         let (low, high) = (error(FileErrorKind::Access), error(FileErrorKind::NoSpace));
-        let agreed = word(Some(&low), 0).max(word(Some(&high), 3)).max(word(None, 1));
+        let failed = |error: &Error| Err::<(), _>(error.clone());
+        let agreed = word(&failed(&low), 0).max(word(&failed(&high), 3)).max(word(&Ok(()), 1));
         assert_eq!(verdict::<()>(agreed, Err(high.clone())), Err(high.clone()));
         for own in [Ok(()), Err(low)] {
             let error = verdict(agreed, own).expect_err("an error");
@@ -211,7 +178,7 @@ mod tests {
             assert!(error.to_string().contains("rank 3"), "{error}");
         }
         assert_eq!(verdict(0, Ok(5)), Ok(5));
-        assert!(word(Some(&high), 2) > word(Some(&high), 3));
+        assert!(word(&failed(&high), 2) > word(&failed(&high), 3));
     }
 
     #[test]

@@ -424,7 +424,7 @@ fn meet(core: &mut Core, token: u64, agreement: Agreement) -> Result<()> {
     let Agreement { comm, place } = agreement;
     let word = core.with(|operations: &mut Operations, _| {
         let entry = operations.entry(token)?;
-        *entry.word = agree::word(entry.result.as_ref().err(), comm.rank());
+        *entry.word = agree::word(&entry.result, comm.rank());
         Some(std::ptr::from_mut(&mut *entry.word))
     })?;
     let Some(word) = word else { return Ok(()) };
@@ -452,7 +452,7 @@ fn worked(core: &mut Core, token: u64, moved: Option<Transferred>) -> Result<()>
             operations.complete(engine, token, 0);
             return None;
         };
-        *entry.word = agree::word(entry.result.as_ref().err(), agreement.comm.rank());
+        *entry.word = agree::word(&entry.result, agreement.comm.rank());
         Some((agreement, std::ptr::from_mut(&mut *entry.word)))
     })?;
     let Some((Agreement { comm, place }, word)) = agreed else { return Ok(()) };

@@ -236,7 +236,7 @@ impl Inner {
     /// Returns `own` if all ranks have succeeded, and otherwise an error of the same class on all ranks. Does
     /// the same as `agree` without messages. Only blocking accesses meet in this way.
     pub fn met<T>(&self, own: Result<T>) -> Result<T> {
-        let mine = word(own.as_ref().err(), self.comm.rank());
+        let mine = word(&own, self.comm.rank());
         let mut agreed = 0;
         self.words.meet(&self.comm, mine as u64, |word| agreed = agreed.max(word as i64))?;
         settled(&self.comm, agreed, own)

@@ -127,7 +127,7 @@ impl Hints {
     /// `given` has the hints of this rank, or the error that this rank has found in its arguments. If a rank has an
     /// error, all ranks return an error.
     pub fn set(&mut self, comm: &Communicator, given: Result<&[(String, String)]>) -> Result<()> {
-        let failed = word(given.as_ref().err(), comm.rank());
+        let failed = word(&given, comm.rank());
         let list = given.as_ref().map_or(&[][..], |given| given);
         let mine = HINTS.map(|hint| {
             value(list, hint.name).and_then(|text| hint.values.parse(text)).unwrap_or(UNSET)

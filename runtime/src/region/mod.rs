@@ -29,20 +29,17 @@ use crate::comm::{Communicator, Space};
 use crate::commit::bytes;
 use crate::error::check_memory;
 use crate::memory::{self, Block};
+use crate::request::reply::{Reply, kind_of};
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use parts::{OwnPart, Part};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use typepack_engine::reserve::insist;
 
-/// The words that a rank sends to all other ranks after one of the steps above: 1 if the step succeeded,
-/// [`CANNOT_SHARE`] if the memory of ranks cannot be shared and 0 if the step failed for another reason, then the
-/// offset of the rank's part in its heap and the length of the part, both in bytes. The last two words have a meaning
-/// only after step 1, and only if step 1 succeeded.
+/// The words that a rank sends to all other ranks after one of the steps above: a [`Reply`], then the offset of the
+/// rank's part in its heap and the length of the part, both in bytes. The last two words have a meaning only after
+/// step 1, and only if step 1 succeeded.
 type Words = [u64; 3];
-
-/// See [`Words`].
-const CANNOT_SHARE: u64 = 2;
 
 /// The kind of the error if the memory of ranks cannot be shared.
 const SHARED: ErrorKind = ErrorKind::Window(WindowErrorKind::Shared);
@@ -127,7 +124,7 @@ impl SharedRegion {
     /// if a rank has died.
     pub(crate) fn populate(&self, rank: usize, range: std::ops::Range<usize>) -> Result<()> {
         let result = self.populate_here(rank, range);
-        let all = tell(&self.comm, [code(&result), 0, 0])?;
+        let all = tell(&self.comm, [Reply::to(&result, 0).word(), 0, 0])?;
         all_could(&all, result, "has too little memory for its part")
     }
 
@@ -153,7 +150,7 @@ impl SharedRegion {
     pub fn free(self) -> Result<()> {
         let comm = self.comm.clone();
         drop(self);
-        let all = tell(&comm, [1, 0, 0]);
+        let all = tell(&comm, [0; 3]);
         parts::sweep();
         all.map(|_| ())
     }
@@ -198,8 +195,8 @@ impl Parts {
         // 1. Allocate this rank's part.
         let own = take(comm, bytes, populate);
         let said = match &own {
-            Ok(own) => [1, own.offset(), bytes as u64],
-            Err(_) => [code(&own), 0, 0],
+            Ok(own) => [0, own.offset(), bytes as u64],
+            Err(_) => [Reply::to(&own, 0).word(), 0, 0],
         };
         let all = tell(comm, said)?;
         let own = match all_could(&all, own, "has too little memory for its part") {
@@ -208,7 +205,7 @@ impl Parts {
         };
         // 2. Map the parts of the other ranks.
         let parts = find(comm, &own, &all);
-        let all = match tell(comm, [code(&parts), 0, 0]) {
+        let all = match tell(comm, [Reply::to(&parts, 0).word(), 0, 0]) {
             Ok(all) => all,
             Err(error) => {
                 // Other ranks may already have received success from all ranks and use this part. So this
@@ -290,24 +287,15 @@ fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> 
 /// first rank that failed; if this rank itself failed because memory ran out, returns this rank's own
 /// error.
 fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
-    let failed = all.iter().position(|words| words[0] != 1);
-    match (failed, mine) {
+    let class = |(rank, words): (usize, &Words)| Some((rank, Reply::of(words[0]).class()?));
+    match (all.iter().enumerate().find_map(class), mine) {
         (None, mine) => mine,
         (Some(_), Err(error)) if matches!(error.kind(), ErrorKind::NoMemory | SHARED) => Err(error),
-        (Some(rank), _) => {
+        (Some((rank, class)), _) => {
             let detail = format!("rank {rank} of the communicator {what}");
-            let shared = all[rank][0] == CANNOT_SHARE;
-            Err(Error::new(if shared { SHARED } else { ErrorKind::NoMemory }, "bytes", detail))
+            let kind = if kind_of(class) == SHARED { SHARED } else { ErrorKind::NoMemory };
+            Err(Error::new(kind, "bytes", detail))
         }
-    }
-}
-
-/// Returns the first of the words that a rank sends after a step.
-fn code<T>(result: &Result<T>) -> u64 {
-    match result {
-        Ok(_) => 1,
-        Err(error) if error.kind() == SHARED => CANNOT_SHARE,
-        Err(_) => 0,
     }
 }
 

@@ -27,6 +27,7 @@ use crate::message::label::Label;
 use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status};
 use crate::process::Process;
+use crate::request::reply::{Reply, class_of, kind_of};
 use crate::request::types::Advertised;
 use crate::rma::window::words::{SharedWord, Word, Words, classes, said};
 use crate::{Error, ErrorClass, ErrorKind, Plan, Result};
@@ -160,14 +161,14 @@ impl Asked {
     /// return their error themselves ([`refused_fetch`](Self::refused_fetch)).
     pub fn refusal(&self) -> Option<Error> {
         let class = classes::take(self.said(said::REFUSED).ok()?);
-        (class != 0).then(|| refused(self.target, class.into()))
+        (class != 0).then(|| refused(self.target, class_of(class)))
     }
 
     /// Returns the error of an operation that the target has refused by a message without data. If it has refused
     /// several, the class is that of the last one.
     pub fn refused_fetch(&self) -> Option<Error> {
         let class = classes::refused(self.said(said::REFUSED).ok()?);
-        (class != 0).then(|| refused(self.target, class.into()))
+        (class != 0).then(|| refused(self.target, class_of(class)))
     }
 
     /// Keeps the class of an error for the next call that completes operations, which returns it. The first error
@@ -179,13 +180,15 @@ impl Asked {
     }
 
     /// Returns the short answer with this tag, or the class of the error, if the answer has come.
-    pub fn short_answer(&self, tag: i32) -> Result<Option<std::result::Result<Answer, u64>>> {
-        let answered = self.said(said::ANSWERED)?.load(Ordering::Acquire);
-        if answered as u32 != tag as u32 {
+    pub fn short_answer(
+        &self,
+        tag: i32,
+    ) -> Result<Option<std::result::Result<Answer, ErrorClass>>> {
+        let reply = Reply::of(self.said(said::ANSWERED)?.load(Ordering::Acquire));
+        if reply.number != tag as u32 {
             return Ok(None);
         }
-        let class = answered >> 32;
-        if class != 0 {
+        if let Some(class) = reply.class() {
             return Ok(Some(Err(class)));
         }
         let mut answer = Answer::default();
@@ -202,7 +205,7 @@ impl Asked {
             Ok(None) => return false,
             Ok(Some(answer)) => answer,
             // In a forked child there is no answer, and nobody reads the memory.
-            Err(error) => Err(u64::from(error.class().0.unsigned_abs())),
+            Err(error) => Err(error.class()),
         };
         match (&awaited.to, answer) {
             // SAFETY: the elements are valid and not in use (the invariant of this file). `bytes` is at most their
@@ -210,9 +213,7 @@ impl Asked {
             (Some((to, bytes)), Ok(answer)) => unsafe {
                 to.view().unpack(0..*bytes, answer.as_ptr().cast());
             },
-            (Some(_), Err(class)) => {
-                self.note(ErrorClass(i32::try_from(class).unwrap_or(ErrorClass::OTHER.0)))
-            }
+            (Some(_), Err(class)) => self.note(class),
             // The operation that has asked for the answer has its data from elsewhere.
             (None, _) => {}
         }
@@ -314,10 +315,8 @@ pub(in crate::rma) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Returns the error for an operation that the target has refused with this class.
 #[cold]
-pub(in crate::rma) fn refused(target: usize, class: u64) -> Error {
-    let class = i32::try_from(class).ok();
-    let kind = class.map_or(ErrorKind::Other, |class| ErrorKind::Engine(ErrorClass(class)));
-    Error::new(kind, "target_rank", format!("rank {target} has refused the operation"))
+pub(in crate::rma) fn refused(target: usize, class: ErrorClass) -> Error {
+    Error::new(kind_of(class), "target_rank", format!("rank {target} has refused the operation"))
 }
 
 /// What a message is for.

@@ -26,6 +26,7 @@ use crate::message::payload::{Posting, SendMode};
 use crate::message::typecheck::UNKNOWN;
 use crate::message::{Operation, Status, Tag};
 use crate::process::Process;
+use crate::request::reply::Reply;
 use crate::rma::accumulate::atomic;
 use crate::rma::accumulate::mechanism::Site;
 use crate::rma::accumulate::ranges::{Patience, range_of};
@@ -174,10 +175,9 @@ impl Host {
                 word.set(*value);
             }
         }
-        let class = served.err().map_or(0, |class| u64::from(class.0.unsigned_abs()).max(1));
         // The answer comes before its tag.
         if let Ok(word) = word(said::ANSWERED) {
-            word.set(u64::from(tag as u32) | class << 32);
+            word.set(Reply::new(&served, tag as u32).word());
             engine.ring(Process::new(self.slots[from]));
         }
     }

@@ -19,6 +19,7 @@ use crate::comm::Communicator;
 use crate::error::check_memory;
 use crate::memory;
 use crate::region::tell;
+use crate::request::reply::{Reply, kind_of};
 use crate::rma::accumulate::mechanism;
 use crate::rma::epoch::epochs::Epochs;
 use crate::rma::epoch::wait::Meetings;
@@ -28,7 +29,7 @@ use crate::rma::request::place::Memory as Requested;
 use crate::rma::request::tries::Tries;
 use crate::rma::{Window, WindowHints};
 use crate::settings::Settings;
-use crate::{Error, ErrorClass, ErrorKind, Result, WindowErrorKind};
+use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
 
@@ -278,14 +279,14 @@ fn agreed(
             let granularity = hints.accumulate_granularity;
             [0, flavor as u64, mine.bytes, mine.unit, align, bits, heap, offset, granularity]
         }
-        Err(error) => [u64::from(error.class().0.unsigned_abs().max(1)), 0, 0, 0, 0, 0, 0, 0, 0],
+        Err(_) => [Reply::to(&mine, 0).word(), 0, 0, 0, 0, 0, 0, 0, 0],
     };
     let all = tell(comm, said)?;
     let mine = mine?;
-    if let Some((rank, words)) = all.iter().enumerate().find(|(_, words)| words[0] != 0) {
-        let class = ErrorClass(i32::try_from(words[0]).unwrap_or(ErrorClass::OTHER.0));
+    let failed = |(rank, words): (usize, &Words1)| Some((rank, Reply::of(words[0]).class()?));
+    if let Some((rank, class)) = all.iter().enumerate().find_map(failed) {
         let detail = format!("the call failed on rank {rank} of the communicator");
-        return Err(Error::new(ErrorKind::Engine(class), "win", detail));
+        return Err(Error::new(kind_of(class), "win", detail));
     }
     let wrong = |words: &&Words1| {
         words[1] != flavor as u64
