@@ -11,7 +11,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use typepack_engine::choice::Learnt;
+use typepack_engine::choice::Remembered;
 
 pub use typepack_engine::choice::{Measured as Choice, TimedWay};
 
@@ -26,12 +26,12 @@ pub(crate) struct Ignored {
 }
 
 /// Reads the file of `TYPEPACK_TUNE_FILE` at `path`. Returns an empty value if there is no such file yet.
-pub(crate) fn learnt(path: &Path) -> Result<Vec<Learnt>, Ignored> {
+pub(crate) fn remembered(path: &Path) -> Result<Vec<Remembered>, Ignored> {
     read(path).map(Option::unwrap_or_default)
 }
 
 /// Reads the file at `path`. Returns `None` if there is no such file.
-fn read(path: &Path) -> Result<Option<Vec<Learnt>>, Ignored> {
+fn read(path: &Path) -> Result<Option<Vec<Remembered>>, Ignored> {
     match text_file::read(path, file::FILE_MAX) {
         Ok(text) => file::parse(&text, &text_file::processor())
             .map(Some)
@@ -58,5 +58,5 @@ pub(crate) fn entry(path: &Path) -> Result<Entry, String> {
 /// Returns one sentence that says why jobs on this machine ignore the file.
 pub fn file(path: &Path) -> Result<Option<Vec<String>>, String> {
     let found = read(path).map_err(|ignored| ignored.reason)?;
-    Ok(found.map(|learnt| learnt.iter().map(Learnt::to_string).collect()))
+    Ok(found.map(|remembered| remembered.iter().map(Remembered::to_string).collect()))
 }

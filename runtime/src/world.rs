@@ -32,7 +32,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use typepack_engine::choice::{Learnt, store};
+use typepack_engine::choice::{Remembered, store};
 use typepack_engine::contiguous;
 
 /// The job that this process has joined. The process never frees this value. Its file descriptors and its
@@ -149,8 +149,8 @@ pub fn init() -> Result<Universe> {
     let is_first = endpoint.rank() == endpoint.world().start;
     let mut warns = is_first && !settings.quiet;
     if let Some(path) = tune_file {
-        match tuned::learnt(path) {
-            Ok(learnt) => store().know(&learnt),
+        match tuned::remembered(path) {
+            Ok(remembered) => store().know(&remembered),
             Err(Ignored { reason, is_ours }) => {
                 if std::mem::take(&mut warns) {
                     let path = path.display();
@@ -244,13 +244,13 @@ impl Universe {
     /// Programs are counted from 0. Returns `None` if no launcher started this process.
     #[doc(alias = "MPI_APPNUM")]
     pub fn app_number(&self) -> Option<u32> {
-        told(attach::APP_NUMBER)?.parse().ok()
+        advertised(attach::APP_NUMBER)?.parse().ok()
     }
 
     /// Returns how many ranks of the job, including this one, run this rank's program. Returns `None` if
     /// no launcher started this process.
     pub fn app_size(&self) -> Option<u32> {
-        told(attach::APP_SIZE)?.parse().ok()
+        advertised(attach::APP_SIZE)?.parse().ok()
     }
 
     /// Returns the number of processes for which the job has room. The user states this number to the
@@ -258,7 +258,7 @@ impl Universe {
     /// this process.
     #[doc(alias = "MPI_UNIVERSE_SIZE")]
     pub fn universe_size(&self) -> Option<u32> {
-        told(attach::UNIVERSE_SIZE)?.parse().ok()
+        advertised(attach::UNIVERSE_SIZE)?.parse().ok()
     }
 
     /// Returns the name of the error handler that the user gave to the launcher: `mpi_errors_are_fatal`,
@@ -266,7 +266,7 @@ impl Universe {
     /// name, or if no launcher started this process.
     #[doc(alias = "mpi_initial_errhandler")]
     pub fn initial_errhandler(&self) -> Option<String> {
-        told(attach::INITIAL_ERRHANDLER)
+        advertised(attach::INITIAL_ERRHANDLER)
     }
 
     /// Makes a communicator of the ranks of `group`, in the order of the group. Only these ranks make the call.
@@ -374,8 +374,8 @@ impl Universe {
         if let Some(TuneFile { path, entry: Some(entry), warns }) = &self.tune_file
             && !fork::is_child()
         {
-            contiguous::learnt().into_iter().for_each(|learnt| store().note(learnt));
-            let text = tuned::file::print(&store().learnt(), &text_file::processor());
+            contiguous::remembered().into_iter().for_each(|remembered| store().note(remembered));
+            let text = tuned::file::print(&store().remembered(), &text_file::processor());
             let written = entry.as_ref().map_err(Clone::clone).and_then(|entry| {
                 let (most, is_ours) = (tuned::file::FILE_MAX, tuned::file::is_ours);
                 let replaced = text_file::replace(entry, &text, most, is_ours);
@@ -469,11 +469,11 @@ impl Universe {
         let rank = self.world.rank();
         // All ranks have the same file, so one rank reports what it says.
         let loaded = if rank == 0 { store().earlier() } else { Vec::new() };
-        let loaded: Vec<String> = loaded.iter().map(Learnt::to_string).collect();
+        let loaded: Vec<String> = loaded.iter().map(Remembered::to_string).collect();
         let loaded = loaded.iter().map(|line| ("loaded", line));
         let mut choices = self.world.endpoint().choices()?;
         choices.extend(crate::coll::report(&self.world));
-        choices.extend(contiguous::learnt().iter().map(Learnt::to_string));
+        choices.extend(contiguous::remembered().iter().map(Remembered::to_string));
         choices.extend(crate::io::report());
         let types = commit::types();
         let unrung = self.world.endpoint().unrung()?;
@@ -522,7 +522,7 @@ fn segment() -> Option<&'static Segment> {
 /// Returns a variable that the launcher has set for this rank, or `None` if no launcher started this
 /// process. Without a launcher the variable is not read: it may come from another job, if a rank of that job
 /// started this process.
-fn told(name: &str) -> Option<String> {
+fn advertised(name: &str) -> Option<String> {
     JOB.get().and_then(|_| std::env::var(name).ok())
 }
 

@@ -79,7 +79,7 @@ fn lines<'a>(text: &'a str, part: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_next_job_starts_with_what_was_learnt() {
+fn the_next_job_starts_with_what_is_remembered() {
     const NAME: &str = "the_next_job_starts_with_what_was_learnt";
     if is_rank() {
         let universe = typepack::init().expect("joining the job");
@@ -114,12 +114,12 @@ fn the_next_job_starts_with_what_was_learnt() {
     // The next job must take the way that the file names, even if another way was the best one. Test this with two
     // ways. The next job may run on other cores, so write a line for each distance to the file.
     for method in ["vector", "repeat"] {
-        let learnt = row.split_once(" 65536 ").expect("a row").0.to_owned();
+        let remembered = row.split_once(" 65536 ").expect("a row").0.to_owned();
         let head: String = written.lines().take(2).map(|row| format!("{row}\n")).collect();
         if method == "repeat" && !typepack::engine::contiguous::Method::Repeat.is_available() {
             continue;
         }
-        let (fixed, _distance) = learnt.rsplit_once(' ').expect("a distance");
+        let (fixed, _distance) = remembered.rsplit_once(' ').expect("a distance");
         let cases = ["near", "far"];
         let rows = cases.map(|case| format!("{fixed} {case} 65536 chunks-{method}\n"));
         let text = head + &rows.concat();

@@ -1,6 +1,6 @@
 //! A choice: a chooser over the candidates of one key, which begins with what is known and notes what it finds.
 
-use super::form::{Key, Learnt};
+use super::form::{Key, Remembered};
 use super::store::Store;
 use super::{Chooser, cost, ns_per_byte};
 use std::ops::{Deref, DerefMut};
@@ -98,14 +98,14 @@ impl<W: Candidate> Choice<W> {
         if self.noted != Some(best) && self.is_compared() {
             self.noted = Some(best);
             if let Some(store) = self.store {
-                store.note(self.learnt());
+                store.note(self.remembered());
             }
         }
     }
 
     /// Returns the present way as the best one of the key.
-    pub fn learnt(&self) -> Learnt {
-        Learnt { key: self.key, way: self.way().number(self.key) }
+    pub fn remembered(&self) -> Remembered {
+        Remembered { key: self.key, way: self.way().number(self.key) }
     }
 
     /// Returns what was measured.
@@ -134,7 +134,7 @@ impl<W: Candidate> Choice<W> {
             }
             _ => String::new(),
         };
-        format!("{}{gain}", self.learnt())
+        format!("{}{gain}", self.remembered())
     }
 }
 
@@ -219,17 +219,20 @@ mod tests {
     #[test]
     fn a_choice_begins_with_what_is_known_and_notes_what_it_finds() {
         let store: &'static Store = Box::leak(Box::default());
-        let learnt = |number| Learnt { key: FORM.key([1], 4096), way: number };
+        let remembered = |number| Remembered { key: FORM.key([1], 4096), way: number };
         assert_eq!((choice('b', store).way(), choice('a', store).way()), ('b', 'c'));
         // The file names a way that is no candidate here.
-        store.know(&[learnt(0)]);
+        store.know(&[remembered(0)]);
         assert_eq!(choice('b', store).way(), 'b');
-        store.know(&[learnt(2)]);
+        store.know(&[remembered(2)]);
         let mut one = choice('b', store);
         assert_eq!((one.way(), one.is_measured()), ('c', false));
         compare(&mut one, 'b');
         assert!(one.is_compared() && one.is_measured() && one.way() == 'b');
-        assert_eq!((store.learnt(), store.earlier()), (vec![learnt(1)], vec![learnt(2)]));
+        assert_eq!(
+            (store.remembered(), store.earlier()),
+            (vec![remembered(1)], vec![remembered(2)])
+        );
         assert_eq!(choice('c', store).way(), 'b');
         assert_eq!(one.line(), "from 4 KiB, jobs, far: way b (1.50 times as fast as the next)");
         let measured = one.measured();
@@ -244,6 +247,6 @@ mod tests {
         let store: &'static Store = Box::leak(Box::default());
         let mut one = Choice::new(FORM.key([0], 0), vec!['a'], || None, Some(store));
         compare(&mut one, 'a');
-        assert!(!one.is_compared() && !one.is_measured() && store.learnt().is_empty());
+        assert!(!one.is_compared() && !one.is_measured() && store.remembered().is_empty());
     }
 }

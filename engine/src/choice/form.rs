@@ -162,14 +162,14 @@ impl fmt::Display for Key {
 
 /// The best way of the jobs with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Learnt {
+pub struct Remembered {
     /// The key.
     pub key: Key,
     /// The number of the way in [`Form::ways`].
     pub way: u8,
 }
 
-impl Learnt {
+impl Remembered {
     fn word(&self) -> Word {
         self.key.form.ways.get(usize::from(self.way)).copied().unwrap_or_default()
     }
@@ -204,8 +204,8 @@ impl Learnt {
     }
 }
 
-/// Says for people what was learnt.
-impl fmt::Display for Learnt {
+/// Says for people what was remembered.
+impl fmt::Display for Remembered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.key, self.word().1)
     }
@@ -247,18 +247,18 @@ mod tests {
                     assert_eq!((key.number(), key.values()), (number, vec![distance, memory]));
                     number += 1;
                     for way in 0..2 {
-                        let learnt = Learnt { key, way };
-                        let found = Learnt::parse(&[&OTHER, &FORM], &learnt.line());
-                        assert_eq!(found, Some(learnt), "{learnt}");
+                        let remembered = Remembered { key, way };
+                        let found = Remembered::parse(&[&OTHER, &FORM], &remembered.line());
+                        assert_eq!(found, Some(remembered), "{remembered}");
                     }
                 }
             }
         }
         assert_eq!(number, FORM.keys());
-        let learnt = Learnt { key: FORM.key([1, 2], 512), way: 1 };
-        assert_eq!(learnt.line(), "jobs far file 512 b-c");
-        assert_eq!(learnt.to_string(), "from 0.5 KiB, jobs, far in a file: b, c");
-        assert_ne!(learnt.key, OTHER.key([1, 2], 512));
+        let remembered = Remembered { key: FORM.key([1, 2], 512), way: 1 };
+        assert_eq!(remembered.line(), "jobs far file 512 b-c");
+        assert_eq!(remembered.to_string(), "from 0.5 KiB, jobs, far in a file: b, c");
+        assert_ne!(remembered.key, OTHER.key([1, 2], 512));
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn other_lines_are_no_lines() {
         let good = "jobs far own 2048 b-c";
-        assert!(Learnt::parse(&[&FORM], good).is_some());
+        assert!(Remembered::parse(&[&FORM], good).is_some());
         for (old, new) in [
             ("jobs", "Jobs"),
             ("jobs", "other"),
@@ -290,7 +290,7 @@ mod tests {
         ] {
             let damaged = good.replacen(old, new, 1);
             assert_ne!(damaged, good);
-            assert_eq!(Learnt::parse(&[&FORM], &damaged), None, "{damaged}");
+            assert_eq!(Remembered::parse(&[&FORM], &damaged), None, "{damaged}");
         }
     }
 }

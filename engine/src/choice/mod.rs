@@ -42,7 +42,7 @@ mod store;
 mod tests;
 
 pub use candidates::{Candidate, Choice, Measured, TimedWay};
-pub use form::{Form, Key, Learnt, Sizes, Word};
+pub use form::{Form, Key, Remembered, Sizes, Word};
 pub(crate) use shared::SharedChooser;
 #[cfg(test)]
 pub(crate) use shared::{Shared, choose};

@@ -1,9 +1,9 @@
-//! What this process has learnt and has from earlier jobs: the best way of each key.
+//! What this process has remembered and has from earlier jobs: the best way of each key.
 //!
 //! A [`Choice`](super::Choice) begins with the way that is noted here, and notes its best way when it has compared all
 //! its candidates. The runtime fills the store from a tune file and writes it back.
 
-use super::form::{Key, Learnt};
+use super::form::{Key, Remembered};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,13 +24,13 @@ impl Store {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Uses what earlier jobs have learnt. Of several values about one key, the last one counts.
-    pub fn know(&self, learnt: &[Learnt]) {
-        self.lists().earlier.extend(learnt.iter().map(|Learnt { key, way }| (*key, *way)));
+    /// Uses what earlier jobs have remembered. Of several values about one key, the last one counts.
+    pub fn know(&self, remembered: &[Remembered]) {
+        self.lists().earlier.extend(remembered.iter().map(|Remembered { key, way }| (*key, *way)));
     }
 
     /// Notes the best way that this process has found.
-    pub fn note(&self, Learnt { key, way }: Learnt) {
+    pub fn note(&self, Remembered { key, way }: Remembered) {
         self.lists().found.insert(key, way);
     }
 
@@ -40,22 +40,22 @@ impl Store {
         lists.found.get(&key).or_else(|| lists.earlier.get(&key)).copied()
     }
 
-    /// Returns what this job and earlier jobs have learnt.
-    pub fn learnt(&self) -> Vec<Learnt> {
+    /// Returns what this job and earlier jobs have remembered.
+    pub fn remembered(&self) -> Vec<Remembered> {
         let lists = self.lists();
         let mut all = lists.earlier.clone();
         all.extend(&lists.found);
         listed(&all)
     }
 
-    /// Returns what earlier jobs have learnt.
-    pub fn earlier(&self) -> Vec<Learnt> {
+    /// Returns what earlier jobs have remembered.
+    pub fn earlier(&self) -> Vec<Remembered> {
         listed(&self.lists().earlier)
     }
 }
 
-fn listed(ways: &BTreeMap<Key, u8>) -> Vec<Learnt> {
-    ways.iter().map(|(key, way)| Learnt { key: *key, way: *way }).collect()
+fn listed(ways: &BTreeMap<Key, u8>) -> Vec<Remembered> {
+    ways.iter().map(|(key, way)| Remembered { key: *key, way: *way }).collect()
 }
 
 /// Returns the store of this process.

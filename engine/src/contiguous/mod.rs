@@ -9,7 +9,7 @@ mod own;
 mod tests;
 
 pub(crate) use own::{Clock, clock};
-pub use own::{FORM, learnt, set_clock};
+pub use own::{FORM, remembered, set_clock};
 pub use typepack_leaf::contiguous::{
     LONG, Method, ParseMethodError, available, copy, copy_by, fetch, limit, set_fixed, with,
 };

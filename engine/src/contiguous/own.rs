@@ -14,7 +14,7 @@
 //! All threads of the process share the choosers (`choice/shared.rs`).
 
 use super::{METHODS, Method, Source, WATCHED, available, copy_by, set_choice};
-use crate::choice::{Form, Key, Learnt, SharedChooser, Sizes, Store, store};
+use crate::choice::{Form, Key, Remembered, SharedChooser, Sizes, Store, store};
 use std::sync::{LazyLock, OnceLock};
 
 /// Length in bytes from which every run asks its chooser. Two readings of a clock take about 50 ns; a copy of
@@ -83,17 +83,17 @@ fn table(store: &Store) -> Table {
 
 /// Returns the best method of each size class whose methods have been compared. A class that another thread is using is
 /// left out.
-pub fn learnt() -> Vec<Learnt> {
+pub fn remembered() -> Vec<Remembered> {
     learnt_in(&TABLE)
 }
 
-fn learnt_in(table: &Table) -> Vec<Learnt> {
+fn learnt_in(table: &Table) -> Vec<Remembered> {
     let classes = table.iter().zip(0..).flat_map(|(classes, source)| {
         classes.iter().enumerate().map(move |(number, class)| (source, number, class))
     });
     let best = |(source, number, class): (usize, usize, &Class)| {
         let method = class.methods[usize::from(class.chooser.compared()?)];
-        Some(Learnt { key: key(source, number), way: method.code() })
+        Some(Remembered { key: key(source, number), way: method.code() })
     };
     classes.filter_map(best).collect()
 }
@@ -144,12 +144,12 @@ mod tests {
         if available().count() == 1 {
             return assert_eq!(learnt_in(&first), []);
         }
-        let learnt = [Learnt { key: key(1, 2), way: method.code() }];
-        assert_eq!(learnt_in(&first), learnt);
+        let remembered = [Remembered { key: key(1, 2), way: method.code() }];
+        assert_eq!(learnt_in(&first), remembered);
         let said = format!("from 64 KiB, copies of other ranks' bytes: {method}");
-        assert_eq!(learnt[0].to_string(), said);
+        assert_eq!(remembered[0].to_string(), said);
         let store = Store::default();
-        store.know(&learnt);
+        store.know(&remembered);
         let next = table(&store);
         let class = &next[1][2];
         assert_eq!(class.chooser.compared(), None);

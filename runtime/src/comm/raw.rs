@@ -331,7 +331,7 @@ impl Messages {
     /// # Errors
     /// Returns the errors of [`wait_until`](Self::wait_until).
     pub fn look<R>(&self, look: impl FnOnce(&mut Ongoing<'_>) -> Option<R>) -> Result<Option<R>> {
-        self.endpoint.glance(|engine| look(&mut Ongoing(engine)))
+        self.endpoint.poll_briefly(|engine| look(&mut Ongoing(engine)))
     }
 
     /// Makes progress until no more operations complete, in at most `most` steps, each of which takes at most a few
@@ -402,8 +402,8 @@ impl Messages {
 
     /// Makes the threads in [`wait_until`](Self::wait_until) call their `look` again. The caller uses this
     /// function after an event that is not a message.
-    pub fn nudge(&self) {
-        self.endpoint.nudge();
+    pub fn wake_poller(&self) {
+        self.endpoint.wake_poller();
     }
 }
 

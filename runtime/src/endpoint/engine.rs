@@ -19,15 +19,15 @@
 //!
 //! Most messages are short and never wait in a queue. Their whole way is in `engine/short.rs`.
 
-mod account;
 mod detach;
 mod incoming;
+mod ledger;
 mod own;
 mod parts;
 mod receive;
 mod short;
 
-use self::account::{Account, Freed};
+use self::ledger::{CreditLedger, Freed};
 use self::parts::Collection;
 use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
@@ -46,7 +46,7 @@ use crate::transport::link::failure::{broken, lost, lost_at};
 use crate::transport::link::stage::Stage;
 use crate::transport::peer::Peer;
 use crate::transport::protocol::eager::Eager;
-use crate::transport::protocol::in_flight::{Receive, Send, SendStage, Told, received};
+use crate::transport::protocol::in_flight::{Advertised, Receive, Send, SendStage, received};
 use crate::transport::protocol::{Arrival, Matched, Payload, Work};
 use crate::{Error, Plan, Result};
 use std::collections::HashMap;
@@ -81,7 +81,7 @@ pub struct MessageEngine {
     first_ring: usize,
     connects: u32,
     matching: Matching,
-    account: Account,
+    ledger: CreditLedger,
     /// Buffers for messages that no receive has matched.
     buffers: Buffers,
     /// Messages in parts that no receive has taken yet.
@@ -104,7 +104,7 @@ impl MessageEngine {
     pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
         let peers = (0..fabric.world().end).map(|rank| Peer::new(&fabric, rank)).collect();
         let requests = Requests::new(fabric.rank());
-        let account = Account::new(UNEXPECTED_MAX, fabric.world().end);
+        let ledger = CreditLedger::new(UNEXPECTED_MAX, fabric.world().end);
         Self {
             fabric,
             terms: Terms { eager_limit, forced: Forced::default(), copy: None },
@@ -116,7 +116,7 @@ impl MessageEngine {
             first_ring: 0,
             connects: 0,
             matching: Matching::default(),
-            account,
+            ledger,
             buffers: Buffers::default(),
             collection: Collection::default(),
             requests,
@@ -140,9 +140,9 @@ impl MessageEngine {
         self.terms.forced = forced;
     }
 
-    /// Sets the number of bytes that unexpected messages of one sender may occupy (`account.rs`).
+    /// Sets the number of bytes that unexpected messages of one sender may occupy (`ledger.rs`).
     pub fn bound(&mut self, unexpected: u64) {
-        self.account.bound(unexpected);
+        self.ledger.bound(unexpected);
     }
 
     /// Sets whether the engine measures which way is best for a long message, and the method that all copies of long

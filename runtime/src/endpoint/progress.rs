@@ -9,8 +9,8 @@
 //! 2. The poller runs turns of the message engine and of the sources. It continues as long as data moves,
 //!    and for the spin time after data has last moved. It often releases the lock in between, so that other
 //!    threads can take it.
-//! 3. If a source has an errand ready (a user's function, a long copy), the thread that finds the errand
-//!    stops polling, runs the errand without the lock, and then reports that the errand has ended.
+//! 3. If a source has a continuation ready (a user's function, a long copy), the thread that finds the continuation
+//!    stops polling, runs the continuation without the lock, and then reports that the continuation has ended.
 //! 4. After the spin time the poller announces on the shared doorbell that it will sleep, runs one more turn, checks
 //!    whether a rank has died, releases the lock, and sleeps until a rank or thread rings. The sleep also ends when a
 //!    source wants its next turn, and after [`NAP`] as a safety net. If the spin time is 0, because the ranks share
@@ -32,7 +32,7 @@ use self::record::Waits;
 pub use self::record::{Awaited, Recorded};
 use self::sleepers::{Awaits, Sleepers, ThreadBell};
 pub(crate) use self::waiting::{OnUnwind, SPIN, spin_time};
-use self::waiting::{Rests, Yields};
+use self::waiting::{Pauses, Yields};
 use super::engine::{MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};
 use crate::message::label::{Label, Sender};
@@ -65,7 +65,7 @@ struct State {
     /// Number of events outside the engine. A waiting thread looks again when this number has changed.
     outside: u64,
     /// Number of `pause` instructions between two reads of shared memory while a thread spins.
-    rests: Rests,
+    pauses: Pauses,
     /// Whether a thread that does not spin yields before it sleeps.
     yields: Yields,
     /// The waits of this rank that are long, as mpiexec can read them.
@@ -111,7 +111,7 @@ impl Endpoint {
                 sleepers: Sleepers::new(),
                 closed: false,
                 outside: 0,
-                rests: Rests::default(),
+                pauses: Pauses::default(),
                 yields: Yields::default(),
                 waits: Waits::default(),
                 unrung: 0,
@@ -219,8 +219,8 @@ impl Endpoint {
     #[inline]
     fn notify(&self, state: &mut State, news: u64) {
         state.wake_sleepers();
-        if state.sleepers.polled && (state.news() != news || state.core.has_errand()) {
-            self.fabric.rouse();
+        if state.sleepers.polled && (state.news() != news || state.core.has_continuation()) {
+            self.fabric.wake_waiting();
         }
     }
 
@@ -288,7 +288,7 @@ impl Endpoint {
     ) -> Result<Option<Taken>> {
         let look = |engine: &mut MessageEngine| engine.take(context, source, tag);
         let awaited = Awaited::Message { call: "Communicator::recv", context, source, tag };
-        if wait { self.attend(&awaited, look).map(Some) } else { self.glance(look) }
+        if wait { self.attend(&awaited, look).map(Some) } else { self.poll_briefly(look) }
     }
 
     /// Starts the receive of a message that [`Endpoint::take`] returned.
@@ -378,7 +378,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
-    pub fn glance<R>(
+    pub fn poll_briefly<R>(
         &self,
         look: impl FnOnce(&mut MessageEngine) -> Option<R>,
     ) -> Result<Option<R>> {
@@ -430,7 +430,7 @@ impl Endpoint {
 
     /// Reports an event that happened outside the engine. A thread may wait for such an event in
     /// [`Endpoint::attend`].
-    pub fn nudge(&self) {
+    pub fn wake_poller(&self) {
         // If the lock cannot be taken (in a forked child, after finalization, or because it is poisoned), no
         // thread waits any more.
         if let Ok(mut state) = self.lock() {
@@ -473,7 +473,7 @@ impl Endpoint {
         if let Err(error) = self.started(state, news) {
             if let Some(id) = pending {
                 // The detach succeeds at once, because the operation has just started and no thread can have
-                // taken one of its errands.
+                // taken one of its continuations.
                 state.core.detach(id);
             }
             return Err(error);
@@ -559,9 +559,10 @@ impl Endpoint {
         let mut state = self.insist().unwrap_or_else(PoisonError::into_inner);
         let news = state.news();
         while !let_go(&mut state.core) {
-            // `let_go` has returned false: another thread of this process is running an errand of the operation, which
-            // uses the operation's memory without the lock. That thread wakes this one when the errand has ended.
-            state = self.doze(state, Awaits::Errand, NAP).unwrap_or_else(PoisonError::into_inner);
+            // `let_go` has returned false: another thread of this process is running a continuation of the operation, which
+            // uses the operation's memory without the lock. That thread wakes this one when the continuation has ended.
+            state =
+                self.doze(state, Awaits::Continuation, NAP).unwrap_or_else(PoisonError::into_inner);
         }
         self.notify(&mut state, news);
     }

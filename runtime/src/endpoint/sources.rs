@@ -7,8 +7,8 @@
 //! however many sources exist.
 //!
 //! A source must not do long work, or call a user's function, under the lock. For such work it prepares
-//! an [`Errand`]. Any thread that waits or tests takes the errand, runs it without the lock, and then
-//! reports that the errand has ended ([`Source::ran`]). The code for this is in `progress/waiting.rs`.
+//! an [`Continuation`]. Any thread that waits or tests takes the continuation, runs it without the lock, and then
+//! reports that the continuation has ended ([`Source::ran`]). The code for this is in `progress/waiting.rs`.
 
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Awaited;
@@ -108,7 +108,7 @@ pub type Panic = Box<dyn Any + Send>;
 
 /// Work of a source that has to run without the lock.
 #[derive(Debug)]
-pub enum Errand {
+pub enum Continuation {
     /// Combine two vectors.
     Combine {
         /// The operation.
@@ -129,17 +129,17 @@ pub enum Errand {
     Drop(Combine),
 }
 
-// SAFETY: the source that makes an errand guarantees that any thread may use the errand's memory until a
-// thread has reported the end of the errand.
-unsafe impl Send for Errand {}
+// SAFETY: the source that makes a continuation guarantees that any thread may use the continuation's memory until a
+// thread has reported the end of the continuation.
+unsafe impl Send for Continuation {}
 
-impl Errand {
-    /// Runs the errand.
+impl Continuation {
+    /// Runs the continuation.
     ///
     /// # Safety
     ///
-    /// - Until this call returns, the memory of the errand is valid, and nobody else uses the part of it
-    ///   that the errand writes. (`Schedules::start` demands this of its callers.)
+    /// - Until this call returns, the memory of the continuation is valid, and nobody else uses the part of it
+    ///   that the continuation writes. (`Schedules::start` demands this of its callers.)
     /// - The source and the destination of a copy do not overlap. (`Builder::copy` and `Builder::pack` demand this of
     ///   their callers.)
     pub unsafe fn run(self) {
@@ -149,7 +149,7 @@ impl Errand {
             Self::Combine { with, lower, upper, first, elements } => unsafe {
                 with.call(lower, upper, first, elements);
             },
-            // SAFETY: the source of progress that made the errand has checked that `supply` and `sink` both
+            // SAFETY: the source of progress that made the continuation has checked that `supply` and `sink` both
             // have at least `bytes` packed bytes. The caller guarantees that both are valid and do not
             // overlap (both conditions of `# Safety`).
             Self::Copy(supply, sink, bytes) => unsafe { copy(&supply, &sink, bytes) },
@@ -159,7 +159,7 @@ impl Errand {
 }
 
 /// A source of progress other than messages. A source without turns leaves out [`progress`](Self::progress) and
-/// [`nap`](Self::nap), and a source without errands [`has_errand`](Self::has_errand), [`errand`](Self::errand) and
+/// [`nap`](Self::nap), and a source without continuations [`has_continuation`](Self::has_continuation), [`continuation`](Self::continuation) and
 /// [`ran`](Self::ran).
 pub trait Source: Any + fmt::Debug + Send {
     /// Handles the completion of a message that this source owns under `token`.
@@ -180,19 +180,19 @@ pub trait Source: Any + fmt::Debug + Send {
         None
     }
 
-    /// Returns whether this source has an errand ready.
-    fn has_errand(&self) -> bool {
+    /// Returns whether this source has a continuation ready.
+    fn has_continuation(&self) -> bool {
         false
     }
 
-    /// Returns the next errand, and the token with which the thread that runs the errand reports that the errand has
-    /// ended. Returns `None` if no errand is ready.
-    fn errand(&mut self) -> Option<(u64, Errand)> {
+    /// Returns the next continuation, and the token with which the thread that runs the continuation reports that the continuation has
+    /// ended. Returns `None` if no continuation is ready.
+    fn continuation(&mut self) -> Option<(u64, Continuation)> {
         None
     }
 
-    /// Handles the end of the errand with this token. `panic` is the payload if the errand panicked. If a
-    /// caller waits for the errand's operation, the source keeps the payload, and the caller panics with it.
+    /// Handles the end of the continuation with this token. `panic` is the payload if the continuation panicked. If a
+    /// caller waits for the continuation's operation, the source keeps the payload, and the caller panics with it.
     /// Otherwise the source returns the payload.
     fn ran(
         &mut self,
@@ -204,7 +204,7 @@ pub trait Source: Any + fmt::Debug + Send {
     }
 
     /// Detaches the operation of a request from its memory; see `Endpoint::detach`. Returns false while a
-    /// thread runs an errand of the operation. In this case the caller has to call the function again later.
+    /// thread runs a continuation of the operation. In this case the caller has to call the function again later.
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool;
 
     /// Returns what the operation with this token waits for; `None` if the source cannot tell.
@@ -217,8 +217,8 @@ pub trait Source: Any + fmt::Debug + Send {
     fn is_needed(&self, engine: &MessageEngine) -> bool;
 }
 
-/// Identifies an errand that a thread has taken: the source that made the errand, and the source's token for
-/// it. The thread passes this value back when it reports the end of the errand.
+/// Identifies a continuation that a thread has taken: the source that made the continuation, and the source's token for
+/// it. The thread passes this value back when it reports the end of the continuation.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     source: u32,
@@ -232,8 +232,8 @@ pub struct Core {
     /// The messages of this process.
     pub engine: MessageEngine,
     sources: Vec<Box<dyn Source>>,
-    /// True if a source has an errand ready.
-    errands: bool,
+    /// True if a source has a continuation ready.
+    continuations: bool,
     /// The shortest time that a source allows between two turns; `None` if no source wants turns.
     nap: Option<Duration>,
 }
@@ -241,7 +241,7 @@ pub struct Core {
 impl Core {
     /// Creates a core with the messages of `engine` and without other sources.
     pub fn new(engine: MessageEngine) -> Self {
-        Self { engine, sources: Vec::new(), errands: false, nap: None }
+        Self { engine, sources: Vec::new(), continuations: false, nap: None }
     }
 
     /// Adds a source. The function calls `make` with the number of the new source.
@@ -270,18 +270,18 @@ impl Core {
         Err(Error::new(ErrorKind::Internal, "source", detail))
     }
 
-    /// Asks all sources again whether they have errands and how long a thread may sleep. The caller calls
+    /// Asks all sources again whether they have continuations and how long a thread may sleep. The caller calls
     /// this function after each call of a source.
     #[inline]
     pub fn look_around(&mut self) {
-        self.errands = self.sources.iter().any(|source| source.has_errand());
+        self.continuations = self.sources.iter().any(|source| source.has_continuation());
         self.nap = self.sources.iter().filter_map(|source| source.nap()).min();
     }
 
-    /// Returns whether a source has an errand ready.
+    /// Returns whether a source has a continuation ready.
     #[inline]
-    pub fn has_errand(&self) -> bool {
-        self.errands
+    pub fn has_continuation(&self) -> bool {
+        self.continuations
     }
 
     /// Returns how long a thread may sleep without a turn, or `None` if no source wants turns.
@@ -351,12 +351,12 @@ impl Core {
         }
     }
 
-    /// Takes an errand from the first source that has one.
-    pub fn errand(&mut self) -> Option<(Sent, Errand)> {
+    /// Takes a continuation from the first source that has one.
+    pub fn continuation(&mut self) -> Option<(Sent, Continuation)> {
         let mut found = None;
         for (number, source) in self.sources.iter_mut().enumerate() {
-            if let Some((token, errand)) = source.errand() {
-                found = Some((Sent { source: number as u32, token }, errand));
+            if let Some((token, continuation)) = source.continuation() {
+                found = Some((Sent { source: number as u32, token }, continuation));
                 break;
             }
         }
@@ -364,7 +364,7 @@ impl Core {
         found
     }
 
-    /// Reports the end of an errand to its source. `panic` is the payload if the errand panicked. If no
+    /// Reports the end of a continuation to its source. `panic` is the payload if the continuation panicked. If no
     /// caller waits for the operation, the function returns the payload. The caller of this function must
     /// release the lock before it drops the payload.
     pub fn ran(&mut self, sent: Sent, panic: Option<Panic>) -> Option<Panic> {

@@ -12,7 +12,7 @@
 //! the ranks agree on the error. Each rank reports its own number of bytes.
 
 use super::agree::{settled, told, word};
-use super::background::{self, Agreement, Job, Task, counted};
+use super::background::{self, Agreement, Job, Task, status_of};
 use super::file::{File, Inner, Split, refused};
 use super::mode::Mode;
 use super::representation::Representation;
@@ -242,7 +242,7 @@ impl Inner {
     /// Finds out where an access begins, and moves the file pointer. `meets` says whether the ranks agree on
     /// their arguments before the access begins. The outer result is an error on all ranks of a collective
     /// access; the inner result is one of this rank only.
-    fn begun(
+    fn started(
         &self,
         access: Access,
         checked: Result<Checked>,
@@ -252,7 +252,8 @@ impl Inner {
         if access.collective && access.position == Position::Shared {
             return self.begin_ordered(checked).map_err(nothing);
         }
-        let checked = if meets { Ok(self.met(checked).map_err(nothing)?) } else { checked };
+        let checked =
+            if meets { Ok(self.synchronised(checked).map_err(nothing)?) } else { checked };
         Ok(checked.and_then(|checked| {
             let start = self.begin(access.position, &checked)?;
             Ok((checked, start))
@@ -323,8 +324,8 @@ impl File {
     unsafe fn blocking(&self, access: Access, part: Result<&Elements<&Plan>>) -> Result<Status> {
         let inner = &self.inner;
         let checked = inner.check(access, part.clone());
-        let begun = inner.begun(access, checked, agrees_first(access))?;
-        let run = || match (&begun, &part) {
+        let started = inner.started(access, checked, agrees_first(access))?;
+        let run = || match (&started, &part) {
             (Ok((checked, start)), Ok(part)) => match inner.queue_up(access.write) {
                 // SAFETY: the caller guarantees that the elements of a part stay valid until this call returns
                 // (the condition of `# Safety`).
@@ -338,11 +339,11 @@ impl File {
         };
         if !access.collective {
             let (bytes, result) = run();
-            return counted(bytes, result);
+            return status_of(bytes, result);
         }
         let (bytes, result) =
             if inner.target.kind == FileKind::Stream { in_rank_order(inner, run)? } else { run() };
-        counted(bytes, inner.met(result))
+        status_of(bytes, inner.synchronised(result))
     }
 
     /// Starts an access in the background.
@@ -371,14 +372,14 @@ impl File {
     unsafe fn starting(&self, access: Access, part: Result<&Elements<&Plan>>) -> Result<Started> {
         let inner = &self.inner;
         // The call must not wait for the other ranks, so the agreements take place in the background.
-        let begun = inner.begun(access, inner.check(access, part.clone()), false)?;
+        let started = inner.started(access, inner.check(access, part.clone()), false)?;
         let agreement = || {
             let place = inner.comm.next_place();
             Agreement { comm: inner.comm.clone(), place }
         };
         let before = agrees_first(access).then(agreement);
         let after = access.collective.then(agreement);
-        let error = begun.as_ref().err().cloned();
+        let error = started.as_ref().err().cloned();
         if let (Some(error), false) = (&error, access.collective) {
             return Err(error.clone());
         }
@@ -387,7 +388,7 @@ impl File {
         let stream = inner.target.kind == FileKind::Stream;
         let done = match stream && access.collective && access.position == Position::Shared {
             false => None,
-            true => Some(in_rank_order(inner, || match (&begun, &part) {
+            true => Some(in_rank_order(inner, || match (&started, &part) {
                 (Ok((checked, start)), Ok(part)) => match inner.queue_up(access.write) {
                     // SAFETY: the caller guarantees that the elements of a part stay valid until the operation
                     // is complete or detached (the condition of `# Safety`), which is after this call.
@@ -400,7 +401,7 @@ impl File {
                 (Err(error), _) | (_, Err(error)) => (0, Err(error.clone())),
             })?),
         };
-        let work = begun.and_then(|(Checked { view, .. }, start)| {
+        let work = started.and_then(|(Checked { view, .. }, start)| {
             if let Some(done) = done {
                 return Ok(Job { file: inner.clone(), task: Task::Done(done) });
             }
@@ -484,10 +485,10 @@ impl File {
             let (kind, detail) = match &state.split {
                 None => (ErrorKind::Request, "no split collective access has begun".to_owned()),
                 Some(split) if (split.write, split.position) != (access.write, position) => {
-                    let begun = split_name(split.write, split.position);
+                    let started = split_name(split.write, split.position);
                     let detail = format!(
-                        "MPI_File_{begun}_begin began the split collective access, so only \
-                         MPI_File_{begun}_end can end it"
+                        "MPI_File_{started}_begin began the split collective access, so only \
+                         MPI_File_{started}_end can end it"
                     );
                     (ErrorKind::Request, detail)
                 }

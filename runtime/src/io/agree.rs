@@ -5,7 +5,7 @@
 
 use crate::coll::Op;
 use crate::comm::Communicator;
-use crate::request::reply::{Reply, kind_of};
+use crate::request::reply::{ReplyWord, kind_of};
 use crate::sys::limits;
 use crate::{Error, ErrorKind, FileErrorKind, Result};
 use std::ffi::CStr;
@@ -14,14 +14,14 @@ use std::io;
 /// Returns the word for a result of this rank: 0 for success, else the word of a reply. Of two ranks with the same
 /// class, the lower rank has the greater word.
 pub(super) fn word<T>(own: &Result<T>, rank: usize) -> i64 {
-    if own.is_ok() { 0 } else { Reply::to(own, !(rank as u32)).word() as i64 }
+    if own.is_ok() { 0 } else { ReplyWord::to(own, !(rank as u32)).word() as i64 }
 }
 
 /// Returns `own` if `agreed`, the greatest word of all ranks, says that all have succeeded. Otherwise
 /// returns an error of the agreed class, which is the own error if the own error has this class. `text` is that of the
 /// rank that has failed, or empty.
 fn judged<T>(agreed: i64, own: Result<T>, text: &str) -> Result<T> {
-    let Some(class) = Reply::of(agreed as u64).class() else { return own };
+    let Some(class) = ReplyWord::of(agreed as u64).class() else { return own };
     match own {
         Err(error) if error.class() == class => Err(error),
         _ => {
@@ -34,7 +34,7 @@ fn judged<T>(agreed: i64, own: Result<T>, text: &str) -> Result<T> {
 }
 
 fn failed_rank(agreed: i64) -> usize {
-    !Reply::of(agreed as u64).number as usize
+    !ReplyWord::of(agreed as u64).number as usize
 }
 
 /// The judgement of a nonblocking operation, which cannot ask for the text of the rank that has failed.

@@ -101,7 +101,7 @@ enum Stage {
 #[derive(Debug)]
 struct Waiting {
     ticket: Ticket,
-    lane: Arc<Lane>,
+    channel: Arc<Channel>,
     job: Job,
 }
 
@@ -127,7 +127,7 @@ pub(super) struct Operations {
 
 /// A queue of jobs, and the threads that run them.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct Channel {
     /// True if the jobs run one after another, in the order of the queue.
     ordered: bool,
     queue: Mutex<Queue>,
@@ -159,16 +159,16 @@ struct Seat {
 }
 
 /// The queue for files that are no streams.
-static COMMON: LazyLock<Arc<Lane>> = LazyLock::new(|| Arc::new(Lane::new(false)));
+static COMMON: LazyLock<Arc<Channel>> = LazyLock::new(|| Arc::new(Channel::new(false)));
 
-impl Default for Lane {
+impl Default for Channel {
     /// Makes the queue of a stream.
     fn default() -> Self {
         Self::new(true)
     }
 }
 
-impl Lane {
+impl Channel {
     fn new(ordered: bool) -> Self {
         Self { ordered, queue: Mutex::default(), wake: Condvar::new() }
     }
@@ -181,7 +181,7 @@ impl Lane {
             Task::Done(_) => return COMMON.clone(),
         };
         match job.file.target.kind {
-            FileKind::Stream => job.file.lanes[usize::from(write)].clone(),
+            FileKind::Stream => job.file.channels[usize::from(write)].clone(),
             _ => COMMON.clone(),
         }
     }
@@ -204,8 +204,8 @@ impl Lane {
         let most = if self.ordered { 1 } else { THREADS };
         let mut queue = self.queue();
         if queue.idle <= queue.places.len() && queue.threads < most {
-            let lane = self.clone();
-            match thread::start(c"typepack-io", move || lane.serve()) {
+            let channel = self.clone();
+            match thread::start(c"typepack-io", move || channel.serve()) {
                 Ok(()) => queue.threads += 1,
                 Err(error) if queue.threads == 0 => {
                     let detail = format!("cannot start an I/O thread: {error}");
@@ -319,7 +319,7 @@ pub(super) fn open_stream(
         let result = files::open(&name, access);
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         if let Some(endpoint) = waiter.upgrade() {
-            endpoint.nudge();
+            endpoint.wake_poller();
         }
     };
     thread::start(c"typepack-open", open).map_err(|error| {
@@ -375,8 +375,8 @@ pub(super) unsafe fn start(
 ) -> Result<Operation> {
     // Reserve the place in the queue first, because this fails if no thread can be started.
     let placed = work.and_then(|job| {
-        let lane = Lane::of(&job);
-        Ok(Waiting { ticket: lane.reserve(before.is_some())?, lane, job })
+        let channel = Channel::of(&job);
+        Ok(Waiting { ticket: channel.reserve(before.is_some())?, channel, job })
     });
     let (result, mut placed) = match placed {
         Ok(placed) => (Ok(()), Some(placed)),
@@ -412,9 +412,9 @@ pub(super) unsafe fn start(
     });
     // An entry that is still here has not been opened.
     let placed = placed.or_else(|| entry.take()?.waiting);
-    if let Some(Waiting { ticket, lane, job }) = placed {
+    if let Some(Waiting { ticket, channel, job }) = placed {
         // Without an operation, the job only gives back its place.
-        lane.fill(ticket, started.is_ok().then_some(number), job);
+        channel.fill(ticket, started.is_ok().then_some(number), job);
     }
     started
 }
@@ -428,15 +428,15 @@ fn meet(core: &mut Core, token: u64, agreement: Agreement) -> Result<()> {
         Some(std::ptr::from_mut(&mut *entry.word))
     })?;
     let Some(word) = word else { return Ok(()) };
-    // SAFETY: `word` lies in the box of the entry, which lives until `met` has been called for the agreement.
+    // SAFETY: `word` lies in the box of the entry, which lives until `synchronised` has been called for the agreement.
     // Nobody else accesses the box before.
     let started = unsafe { comm.start_greatest(core, place, word) };
     core.with(|operations: &mut Operations, engine| match started {
         Ok(Operation::Pending(id)) => {
             engine.requests().own(id, Owner { source: operations.number, token });
         }
-        Ok(Operation::Done(_)) => operations.met(engine, token, Ok(())),
-        Err(error) => operations.met(engine, token, Err(error)),
+        Ok(Operation::Done(_)) => operations.synchronised(engine, token, Ok(())),
+        Err(error) => operations.synchronised(engine, token, Err(error)),
     })
 }
 
@@ -505,15 +505,15 @@ impl Operations {
 
     /// Handles the end of the agreement that comes before the work: starts the work, or completes the operation
     /// if a rank has refused.
-    fn met(&mut self, engine: &mut MessageEngine, token: u64, result: Result<()>) {
+    fn synchronised(&mut self, engine: &mut MessageEngine, token: u64, result: Result<()>) {
         let Some(entry) = self.entry(token) else { return };
         let agreed = *entry.word;
         let waiting = entry.waiting.take();
         let begins = agreed == 0 && result.is_ok() && waiting.is_some();
-        if let Some(Waiting { ticket, lane, job }) = waiting {
+        if let Some(Waiting { ticket, channel, job }) = waiting {
             // A job that does not begin goes to an I/O thread too: it may hold the last share of the file, and the file
             // must not be closed under the lock.
-            lane.fill(ticket, begins.then_some(token), job);
+            channel.fill(ticket, begins.then_some(token), job);
         }
         match result {
             Ok(()) if begins => entry.stage = Stage::Working,
@@ -531,12 +531,12 @@ impl Operations {
             return;
         };
         let result = agree::verdict(agreed, entry.result);
-        engine.requests().complete(entry.request, counted(entry.bytes, result));
+        engine.requests().complete(entry.request, status_of(entry.bytes, result));
     }
 }
 
 /// Returns the result of an access that has moved `bytes` bytes. An error has the status too.
-pub(super) fn counted(bytes: u64, result: Result<()>) -> Result<Status> {
+pub(super) fn status_of(bytes: u64, result: Result<()>) -> Result<Status> {
     let status = Status { source: 0, tag: 0, bytes };
     result.map(|()| status).map_err(|error| error.of_message(status))
 }
@@ -545,7 +545,7 @@ impl Source for Operations {
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>) {
         let Some(entry) = self.entry(token) else { return };
         if entry.stage == Stage::Meeting {
-            return self.met(engine, token, result.map(|_| ()));
+            return self.synchronised(engine, token, result.map(|_| ()));
         }
         let agreed = *entry.word;
         match result {

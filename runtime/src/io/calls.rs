@@ -97,7 +97,7 @@ unsafe fn stream(file: &Target, way: &Way<'_>, memory: *mut u8, bytes: u64) -> (
 fn wait(file: &Target, way: &Way<'_>) -> Result<()> {
     loop {
         if let Some(endpoint) = way.waiter {
-            endpoint.glance(|_| None::<()>)?;
+            endpoint.poll_briefly(|_| None::<()>)?;
         }
         let ready = files::ready(&file.fd, way.write, way.waiter.map(|_| TURN));
         if ready.map_err(|error| system("file", &error))? {

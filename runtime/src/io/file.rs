@@ -5,7 +5,7 @@
 
 use super::access::Position;
 use super::agree::{agree, agree_same, settled, system, system_named, text_words, told, word};
-use super::background::Lane;
+use super::background::Channel;
 use super::hints::Hints;
 use super::locks::Span;
 use super::mode::Mode;
@@ -100,7 +100,7 @@ pub(super) struct Inner {
     pub words: Shared,
     state: Mutex<State>,
     /// The accesses in the background to a stream: those that read and those that write.
-    pub lanes: [Arc<Lane>; 2],
+    pub channels: [Arc<Channel>; 2],
     /// True if this rank has written since the last sync.
     pub written: AtomicBool,
     /// Number of accesses that have been started and not completed by the program.
@@ -228,14 +228,14 @@ impl Inner {
         if self.target.kind != FileKind::Stream {
             return Ok(());
         }
-        let lane = &self.lanes[usize::from(write)];
+        let channel = &self.channels[usize::from(write)];
         let awaited = Awaited::Work(Kind::File);
-        self.endpoint().attend_outside(&awaited, || lane.is_quiet().then_some(()))
+        self.endpoint().attend_outside(&awaited, || channel.is_quiet().then_some(()))
     }
 
     /// Returns `own` if all ranks have succeeded, and otherwise an error of the same class on all ranks. Does
     /// the same as `agree` without messages. Only blocking accesses meet in this way.
-    pub fn met<T>(&self, own: Result<T>) -> Result<T> {
+    pub fn synchronised<T>(&self, own: Result<T>) -> Result<T> {
         let mine = word(&own, self.comm.rank());
         let mut agreed = 0;
         self.words.meet(&self.comm, mine as u64, |word| agreed = agreed.max(word as i64))?;
@@ -350,7 +350,7 @@ impl File {
         let both = mode.contains(Mode::READ_WRITE);
         let ways = settings.tune.then(|| Ways::of(facts.identity.0));
         let windows = Windows::new(&target, mode.reads(), both, settings.file_method, ways);
-        let lanes = Default::default();
+        let channels = Default::default();
         let entry = entry.filter(|_| mode.contains(Mode::DELETE_ON_CLOSE));
         let words = shared;
         let inner = Inner {
@@ -362,7 +362,7 @@ impl File {
             mode,
             words,
             state,
-            lanes,
+            channels,
             written,
             outstanding,
         };

@@ -165,7 +165,7 @@ impl Shared {
             }
             Some(Ok(()))
         });
-        waited.and_then(|met| met).inspect_err(|_| {
+        waited.and_then(|synchronised| synchronised).inspect_err(|_| {
             // The other ranks must not wait for this one, and must not take the word of another meeting for that
             // of theirs.
             for number in 0..2 {

@@ -29,14 +29,14 @@ use crate::comm::{Communicator, Space};
 use crate::commit::bytes;
 use crate::error::check_memory;
 use crate::memory::{self, Block};
-use crate::request::reply::{Reply, kind_of};
+use crate::request::reply::{ReplyWord, kind_of};
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use parts::{OwnPart, Part};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use typepack_engine::reserve::insist;
 
-/// The words that a rank sends to all other ranks after one of the steps above: a [`Reply`], then the offset of the
+/// The words that a rank sends to all other ranks after one of the steps above: a [`ReplyWord`], then the offset of the
 /// rank's part in its heap and the length of the part, both in bytes. The last two words have a meaning only after
 /// step 1, and only if step 1 succeeded.
 type Words = [u64; 3];
@@ -124,7 +124,7 @@ impl SharedRegion {
     /// if a rank has died.
     pub(crate) fn populate(&self, rank: usize, range: std::ops::Range<usize>) -> Result<()> {
         let result = self.populate_here(rank, range);
-        let all = tell(&self.comm, [Reply::to(&result, 0).word(), 0, 0])?;
+        let all = tell(&self.comm, [ReplyWord::to(&result, 0).word(), 0, 0])?;
         all_could(&all, result, "has too little memory for its part")
     }
 
@@ -196,7 +196,7 @@ impl Parts {
         let own = take(comm, bytes, populate);
         let said = match &own {
             Ok(own) => [0, own.offset(), bytes as u64],
-            Err(_) => [Reply::to(&own, 0).word(), 0, 0],
+            Err(_) => [ReplyWord::to(&own, 0).word(), 0, 0],
         };
         let all = tell(comm, said)?;
         let own = match all_could(&all, own, "has too little memory for its part") {
@@ -205,7 +205,7 @@ impl Parts {
         };
         // 2. Map the parts of the other ranks.
         let parts = find(comm, &own, &all);
-        let all = match tell(comm, [Reply::to(&parts, 0).word(), 0, 0]) {
+        let all = match tell(comm, [ReplyWord::to(&parts, 0).word(), 0, 0]) {
             Ok(all) => all,
             Err(error) => {
                 // Other ranks may already have received success from all ranks and use this part. So this
@@ -287,7 +287,7 @@ fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> 
 /// first rank that failed; if this rank itself failed because memory ran out, returns this rank's own
 /// error.
 fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
-    let class = |(rank, words): (usize, &Words)| Some((rank, Reply::of(words[0]).class()?));
+    let class = |(rank, words): (usize, &Words)| Some((rank, ReplyWord::of(words[0]).class()?));
     match (all.iter().enumerate().find_map(class), mine) {
         (None, mine) => mine,
         (Some(_), Err(error)) if matches!(error.kind(), ErrorKind::NoMemory | SHARED) => Err(error),

@@ -8,12 +8,12 @@ use crate::{Error, ErrorClass, ErrorKind};
 
 /// How something has ended at another process. Any process may have written the word, so both halves can have any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reply {
+pub(crate) struct ReplyWord {
     class: u32,
     pub number: u32,
 }
 
-impl Reply {
+impl ReplyWord {
     /// Returns the reply for an outcome.
     pub fn new<T>(outcome: &Result<T, ErrorClass>, number: u32) -> Self {
         let class = outcome.as_ref().err().map_or(0, |class| class.0.unsigned_abs().max(1));
@@ -86,13 +86,13 @@ mod tests {
     #[test]
     fn replies_survive_their_way() {
         for outcome in [Ok(()), Err(ErrorClass::NO_MEM), Err(ErrorClass(48))] {
-            let reply = Reply::new(&outcome, 0x8000_0001);
-            assert_eq!(Reply::of(reply.word()), reply);
+            let reply = ReplyWord::new(&outcome, 0x8000_0001);
+            assert_eq!(ReplyWord::of(reply.word()), reply);
             assert_eq!((reply.class(), reply.number), (outcome.err(), 0x8000_0001));
         }
         // Any word of another process is a reply.
-        assert_eq!(Reply::of(u64::MAX).class(), Some(ErrorClass::OTHER));
-        assert_eq!(Reply::of(u64::from(u32::MAX)).class(), None);
+        assert_eq!(ReplyWord::of(u64::MAX).class(), Some(ErrorClass::OTHER));
+        assert_eq!(ReplyWord::of(u64::from(u32::MAX)).class(), None);
         let shared = ErrorKind::Window(WindowErrorKind::Shared);
         for kind in [shared, ErrorKind::NoMemory, ErrorKind::Engine(ErrorClass::COUNT)] {
             assert_eq!(kind_of(kind.class()), kind);

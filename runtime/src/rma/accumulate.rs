@@ -15,7 +15,7 @@ pub(in crate::rma) mod short;
 
 use super::Window;
 use super::direct::copies::truncated;
-use super::request::asks::Far;
+use super::request::requests::Far;
 use super::window::target::Located;
 use crate::coll::{Combine, Operator};
 use crate::commit::commit;

@@ -34,7 +34,7 @@ pub use accumulate::Update;
 pub use accumulate::atomic::{ElementKind, ElementUpdate, SimpleUpdate};
 pub use epoch::epochs::Assertions;
 pub use epoch::lock::LockKind;
-pub(crate) use request::hosting::register;
+pub(crate) use request::target::register;
 pub use typed::{
     Access, AnyThread, Cells, Exchangeable, Exposure, Fenced, Locked, LockedAll, OneThread, Target,
     Threads, WindowOf,
@@ -46,8 +46,8 @@ use crate::comm::{Communicator, Group};
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use epoch::epochs::Epochs;
 use epoch::wait::Meetings;
-use request::answers::Asks;
-use request::hosting::Hosting;
+use request::replies::Requests;
+use request::target::TargetSide;
 use request::tries::Tries;
 use std::fmt;
 use std::sync::Arc;
@@ -100,9 +100,9 @@ pub struct Window {
     alone: Mutex<()>,
     tries: Tries,
     /// What this rank has asked ranks for whose memory it cannot map.
-    asks: Asks,
+    requests: Requests,
     /// Serves the requests of other ranks; `None` if this rank has no memory that needs requests.
-    hosting: Option<Hosting>,
+    target_side: Option<TargetSide>,
 }
 
 impl fmt::Debug for Window {
@@ -223,7 +223,7 @@ impl Window {
     /// Returns whether other ranks may wait for this rank to serve their requests.
     #[inline]
     fn needs_progress(&self) -> bool {
-        self.hosting.is_some()
+        self.target_side.is_some()
     }
 
     /// Makes a turn of progress: always if this rank serves requests, else once in `CALLS_PER_TURN` calls.

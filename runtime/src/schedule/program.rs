@@ -182,8 +182,8 @@ pub(super) struct Schedule {
     pub cut_off: bool,
     /// True if a check has failed. Then the remaining steps do nothing.
     pub stopped: bool,
-    /// Number of errands of this schedule that threads are running.
-    pub errands: u32,
+    /// Number of continuations of this schedule that threads are running.
+    pub continuations: u32,
 }
 
 impl Schedule {
@@ -214,7 +214,7 @@ impl Schedule {
         self.void = false;
         self.cut_off = false;
         self.stopped = false;
-        self.errands = 0;
+        self.continuations = 0;
         for (number, step) in self.steps.iter_mut().enumerate() {
             step.left = step.needs;
             step.failed = false;

@@ -2,7 +2,7 @@
 //! tells the table when a message of a schedule is complete.
 //!
 //! The table issues each step of a schedule as soon as the steps that it waits for are over: at the start,
-//! and whenever a message or an errand of the schedule is over. An errand (`endpoint/sources.rs`) is work
+//! and whenever a message or a continuation of the schedule is over. A continuation (`endpoint/sources.rs`) is work
 //! that a thread does while it does not hold the endpoint's lock: a long copy, a long combination, or a
 //! call of a user's function. The table itself does short copies and combinations at once.
 //!
@@ -16,7 +16,7 @@ use crate::commit::bytes;
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Awaited;
 use crate::endpoint::requests::{Owner, Request};
-use crate::endpoint::sources::{Combine, Errand, Panic, Source as ProgressSource};
+use crate::endpoint::sources::{Combine, Continuation, Panic, Source as ProgressSource};
 use crate::message::label::{Label, Sender};
 use crate::message::payload::{Posting, SendMode, Sink, Supply, copy_layout};
 use crate::message::typecheck::{self, VOID};
@@ -30,7 +30,7 @@ use std::ops::Range;
 use typepack_engine::Elements;
 use typepack_engine::reserve::insist;
 
-/// Minimum length in bytes of a copy or combination that runs as an errand.
+/// Minimum length in bytes of a copy or combination that runs as a continuation.
 const LONG: u64 = 32 << 10;
 
 /// Number of entries of the table that keep scratch memory between schedules. Small programs have at most
@@ -87,7 +87,7 @@ struct Entry {
 enum Issued {
     Over(Result<()>),
     InFlight(u64),
-    Errand,
+    Continuation,
 }
 
 /// The schedules of this process.
@@ -99,7 +99,7 @@ pub struct Schedules {
     rank: usize,
     entries: Vec<Entry>,
     free: Vec<u32>,
-    errands: VecDeque<(u32, u32)>,
+    continuations: VecDeque<(u32, u32)>,
     /// User functions that are no longer needed. A thread drops them when it does not hold the endpoint's
     /// lock, because the drop may call this library.
     dropped: Vec<Combine>,
@@ -117,7 +117,7 @@ impl Schedules {
             rank,
             entries: Vec::new(),
             free: Vec::new(),
-            errands: VecDeque::new(),
+            continuations: VecDeque::new(),
             dropped: Vec::new(),
             panics: Vec::new(),
         }
@@ -323,7 +323,7 @@ impl Schedules {
     }
 
     /// Makes a schedule stop using its caller's memory, because the caller no longer waits for the
-    /// schedule. Returns false while a thread runs an errand of the schedule. In this case the caller has
+    /// schedule. Returns false while a thread runs a continuation of the schedule. In this case the caller has
     /// to call the function again later.
     pub fn abandon(&mut self, engine: &mut MessageEngine, index: u32) -> bool {
         let entry = &mut self.entries[index as usize];
@@ -332,7 +332,7 @@ impl Schedules {
                 self.release(index);
                 true
             }
-            Life::Running(_) if entry.schedule.errands > 0 => false,
+            Life::Running(_) if entry.schedule.continuations > 0 => false,
             Life::Running(_) => {
                 entry.life = Life::Running(Waiter::Nobody);
                 self.let_go(engine, index);
@@ -376,7 +376,7 @@ impl Schedules {
             }
         }
         let entry = &mut self.entries[index as usize];
-        self.errands.retain(|&(other, number)| {
+        self.continuations.retain(|&(other, number)| {
             if other == index {
                 entry.schedule.finish(number, Ok(()));
             }
@@ -395,7 +395,7 @@ impl Schedules {
                 engine.requests().own(id, Owner { source: self.number, token });
                 entry.schedule.steps[number as usize].request = id;
             }
-            Issued::Errand => self.errands.push_back((index, number)),
+            Issued::Continuation => self.continuations.push_back((index, number)),
         }
     }
 
@@ -473,7 +473,7 @@ impl Entry {
                         // receiver stops waiting.
                         match self.send_void(engine, to) {
                             Issued::InFlight(id) => engine.requests().orphan(id),
-                            Issued::Over(_) | Issued::Errand => {}
+                            Issued::Over(_) | Issued::Continuation => {}
                         }
                         Issued::Over(Err(error))
                     }
@@ -510,7 +510,7 @@ impl Entry {
                     return Issued::Over(Err(error));
                 }
                 if from.bytes <= to.bytes && from.bytes >= LONG {
-                    return Issued::Errand;
+                    return Issued::Continuation;
                 }
                 if from.bytes <= to.bytes {
                     let (source, target) = (schedule.layout(&from), schedule.layout(&to));
@@ -522,8 +522,8 @@ impl Entry {
                 Issued::Over(check_own(from.bytes, to.bytes, rank))
             }
             Action::Combine { lower, upper, first, elements, bytes } => match &schedule.combine {
-                Some(Combine::User(_)) => Issued::Errand,
-                Some(_) if bytes >= LONG => Issued::Errand,
+                Some(Combine::User(_)) => Issued::Continuation,
+                Some(_) if bytes >= LONG => Issued::Continuation,
                 Some(combine) => {
                     // SAFETY: the caller that started the schedule guarantees `elements` valid elements of
                     // the operation's type at `lower` and at `upper`. No other step uses the elements at
@@ -619,31 +619,31 @@ impl ProgressSource for Schedules {
     }
 
     #[inline]
-    fn has_errand(&self) -> bool {
-        !self.errands.is_empty() || !self.dropped.is_empty()
+    fn has_continuation(&self) -> bool {
+        !self.continuations.is_empty() || !self.dropped.is_empty()
     }
 
-    fn errand(&mut self) -> Option<(u64, Errand)> {
+    fn continuation(&mut self) -> Option<(u64, Continuation)> {
         if let Some(combine) = self.dropped.pop() {
-            return Some((u64::MAX, Errand::Drop(combine)));
+            return Some((u64::MAX, Continuation::Drop(combine)));
         }
-        let (index, number) = self.errands.pop_front()?;
+        let (index, number) = self.continuations.pop_front()?;
         let schedule = &mut self.entries[index as usize].schedule;
-        let errand = match schedule.steps[number as usize].action {
+        let continuation = match schedule.steps[number as usize].action {
             Action::Copy { from, to, .. } => {
                 let supply = Supply::Memory(schedule.layout(&from).keep());
                 let sink = Sink::Memory(schedule.layout(&to).keep());
-                Errand::Copy(supply, sink, from.bytes)
+                Continuation::Copy(supply, sink, from.bytes)
             }
             Action::Combine { lower, upper, first, elements, .. } => {
                 let with = schedule.combine.clone()?;
-                Errand::Combine { with, lower, upper, first, elements }
+                Continuation::Combine { with, lower, upper, first, elements }
             }
-            // Sends, receives and checks never run as errands.
+            // Sends, receives and checks never run as continuations.
             Action::Send { .. } | Action::Receive { .. } | Action::Check { .. } => return None,
         };
-        schedule.errands += 1;
-        Some((u64::from(index) << 32 | u64::from(number), errand))
+        schedule.continuations += 1;
+        Some((u64::from(index) << 32 | u64::from(number), continuation))
     }
 
     fn ran(
@@ -658,7 +658,7 @@ impl ProgressSource for Schedules {
         let (index, number) = ((token >> 32) as u32, token as u32);
         let entry = &mut self.entries[index as usize];
         let schedule = &mut entry.schedule;
-        schedule.errands -= 1;
+        schedule.continuations -= 1;
         let outcome = match schedule.steps[number as usize].action {
             _ if panic.is_some() => Err(Error::new(
                 ErrorKind::Internal,
@@ -688,7 +688,7 @@ impl ProgressSource for Schedules {
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool {
         let index = (token >> 32) as u32;
         let entry = &mut self.entries[index as usize];
-        if entry.schedule.errands > 0 {
+        if entry.schedule.continuations > 0 {
             return false;
         }
         if matches!(entry.life, Life::Running(_)) {

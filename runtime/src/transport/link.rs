@@ -8,9 +8,9 @@
 //! function here waits, except [`Tx::withdraw`], which waits until the other rank has read the current
 //! piece.
 
-pub(crate) mod allowance;
 pub(crate) mod area;
 pub(in crate::transport) mod cleared;
+pub(crate) mod credit;
 pub(crate) mod fabric;
 pub(crate) mod failure;
 pub(in crate::transport) mod pool;
@@ -27,8 +27,8 @@ use crate::message::payload::SHORT;
 use crate::shm::pair::LINE;
 use crate::shm::ring::{Consumer, ENVELOPE_WORDS, Producer, Room};
 use crate::shm::withdrawal;
-use crate::transport::link::allowance::Allowance;
 use crate::transport::link::area::Area;
+use crate::transport::link::credit::Credit;
 use crate::transport::link::fabric::Fabric;
 use crate::transport::link::failure::{broken, lost_at};
 use crate::transport::link::ready::Ready;
@@ -139,10 +139,10 @@ impl Tx {
     /// its send then need not wait for the match. An internal message always may.
     #[inline]
     pub fn allows(&self, label: &Label) -> bool {
-        match Allowance::of(self.area.allowance().load(Ordering::Relaxed)) {
-            Allowance::Any => true,
-            Allowance::Short => label.bytes <= SHORT as u64 || label.is_internal(),
-            Allowance::None => label.is_internal(),
+        match Credit::of(self.area.credit().load(Ordering::Relaxed)) {
+            Credit::Any => true,
+            Credit::Short => label.bytes <= SHORT as u64 || label.is_internal(),
+            Credit::None => label.is_internal(),
         }
     }
 

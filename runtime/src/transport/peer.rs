@@ -8,8 +8,8 @@
 use super::choice::part_choice::Beginning;
 use super::choice::tuning::{self, Situation, Way};
 use super::choice::{self, Choice, Terms};
-use super::link::allowance::Allowance;
 use super::link::area::Area;
+use super::link::credit::Credit;
 use super::link::fabric::Fabric;
 use super::link::failure::{broken, lost, lost_at, of_place};
 use super::link::stage::Stage;
@@ -172,8 +172,8 @@ impl Peer {
         let (tx, bytes) = (self.link.tx()?, send.label.bytes);
         let eager = work.terms.is_eager(bytes);
         let mut choices = choice::offers(work.terms, bytes);
-        let begun = matches!(send.stage, SendStage::Parts(1.., _));
-        if !begun && !eager && !send.synchronous {
+        let started = matches!(send.stage, SendStage::Parts(1.., _));
+        if !started && !eager && !send.synchronous {
             let in_heap = match &send.supply {
                 Supply::Memory(layout) => work.fabric.holds(layout.first()),
                 _ => false,
@@ -267,9 +267,9 @@ impl Peer {
     // ---- at the receiver ----
 
     /// Tells the other rank how much room there is for messages that no receive has matched.
-    pub fn allow(&self, allowance: Allowance) {
+    pub fn grant_credit(&self, credit: Credit) {
         if let Some(rx) = &self.link.rx {
-            rx.area.allowance().store(allowance as u64, Ordering::Relaxed);
+            rx.area.credit().store(credit as u64, Ordering::Relaxed);
         }
     }
 
@@ -396,7 +396,7 @@ impl Peer {
             return Ok(());
         }
         if tx.say(fabric, &Envelope::Allow { bytes, parts })? {
-            self.parts.told(bytes, parts);
+            self.parts.advertised(bytes, parts);
         }
         Ok(())
     }
@@ -502,7 +502,7 @@ impl Peer {
                 Ok(())
             }
             Envelope::Allow { bytes, parts } => {
-                self.parts.allow(bytes, parts);
+                self.parts.grant_credit(bytes, parts);
                 Ok(())
             }
             Envelope::Withdraw(offer) => self.withdrawn(work, offer),

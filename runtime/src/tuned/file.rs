@@ -1,4 +1,4 @@
-//! The file of `TYPEPACK_TUNE_FILE`: what jobs on this machine have learnt about the ways of messages, of collective
+//! The file of `TYPEPACK_TUNE_FILE`: what jobs on this machine have remembered about the ways of messages, of collective
 //! calls and of copies.
 //!
 //! `world.rs` reads the file when a rank joins the job, and writes the file when rank 0 leaves the job. `typepack info`
@@ -23,7 +23,7 @@
 
 use crate::coll::{choices, copies};
 use crate::transport::choice::{part_choice, tuning};
-use typepack_engine::choice::{Form, Learnt};
+use typepack_engine::choice::{Form, Remembered};
 use typepack_engine::contiguous;
 
 /// The choices that a file has.
@@ -39,9 +39,9 @@ const VERSION: &str = "typepack tune file 3";
 const OURS: &str = "typepack tune file ";
 
 /// Returns the text of a file. `processor` describes the processor of this machine.
-pub fn print(learnt: &[Learnt], processor: &str) -> String {
+pub fn print(remembered: &[Remembered], processor: &str) -> String {
     let head = format!("{VERSION}\nprocessor {:016x}\n", hash(processor));
-    let lines = learnt.iter().map(|learnt| learnt.line() + "\n");
+    let lines = remembered.iter().map(|remembered| remembered.line() + "\n");
     std::iter::once(head).chain(lines).collect()
 }
 
@@ -49,7 +49,7 @@ pub fn print(learnt: &[Learnt], processor: &str) -> String {
 ///
 /// # Errors
 /// Returns one sentence that says why the file is ignored.
-pub fn parse(text: &str, processor: &str) -> Result<Vec<Learnt>, String> {
+pub fn parse(text: &str, processor: &str) -> Result<Vec<Remembered>, String> {
     let mut lines = text.lines();
     let version = lines.next().unwrap_or_default();
     if version != VERSION {
@@ -60,7 +60,7 @@ pub fn parse(text: &str, processor: &str) -> Result<Vec<Learnt>, String> {
         return Err(format!("it comes from another processor; line 2 here would be \"{wanted}\""));
     }
     let entry = |(number, line)| {
-        Learnt::parse(&FORMS, line).ok_or_else(|| format!("line {number} is not a valid entry"))
+        Remembered::parse(&FORMS, line).ok_or_else(|| format!("line {number} is not a valid entry"))
     };
     (3..).zip(lines).map(entry).collect()
 }
@@ -98,9 +98,9 @@ mod tests {
     #[test]
     fn a_file_is_read_back() {
         assert_eq!(parse(&print(&[], "one"), "one"), Ok(Vec::new()));
-        let learnt = parse(&good(), "one").expect("valid lines");
-        assert_eq!(print(&learnt, "one"), good());
-        let said: Vec<String> = learnt.iter().map(Learnt::to_string).collect();
+        let remembered = parse(&good(), "one").expect("valid lines");
+        assert_eq!(print(&remembered, "one"), good());
+        let said: Vec<String> = remembered.iter().map(Remembered::to_string).collect();
         assert_eq!(
             said[0],
             "from 64 KiB, contiguous in heap to contiguous in a heap, near: in place, vector"

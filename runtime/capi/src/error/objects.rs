@@ -94,13 +94,13 @@ impl<T: Handled> Objects<T> {
     }
 
     /// Calls `work` with the object of a handle, if the calling thread has used the handle recently
-    /// ([`ThreadCache::glimpse`]).
+    /// ([`ThreadCache::probe`]).
     ///
     /// # Safety
     ///
     /// - `work` calls no function of the cache, and runs no code of the program.
     #[inline(always)]
-    pub unsafe fn glimpse<R>(
+    pub unsafe fn probe<R>(
         &self,
         cache: &'static ThreadCache<T>,
         handle: usize,
@@ -110,7 +110,7 @@ impl<T: Handled> Objects<T> {
         T: Send + Sync,
     {
         // SAFETY: the caller guarantees the condition.
-        unsafe { cache.glimpse(&self.table, handle, work) }
+        unsafe { cache.probe(&self.table, handle, work) }
     }
 
     /// Drops the freed objects that the calling thread has cached ([`ThreadCache::forget`]).

@@ -613,7 +613,7 @@ pub fn complete(handle: raw::Request) -> Result {
     };
     drop(running);
     let Some(functions) = freed else {
-        messages()?.nudge();
+        messages()?.wake_poller();
         return Ok(());
     };
     // Only the thread that removes the request from the table calls the free function, so the free function

@@ -126,7 +126,7 @@ fn combination(op: raw::Op, ty: raw::Datatype) -> Option<(Update, Named)> {
 #[inline(always)]
 unsafe fn with(win: raw::Win, work: impl FnOnce(&Window) -> bool) -> bool {
     // SAFETY: the caller guarantees the condition.
-    unsafe { WINDOWS.glimpse(&CACHE, win.0, |win| work(&win.window)) }.unwrap_or(false)
+    unsafe { WINDOWS.probe(&CACHE, win.0, |win| work(&win.window)) }.unwrap_or(false)
 }
 
 /// Returns the number of a rank. A negative one becomes a number that no rank has.

@@ -198,7 +198,7 @@ pub const MEASURED: usize = 6 * LINE;
 pub const GEOMETRY: usize = 7 * LINE;
 
 /// Offset in bytes of the line with the word that says which messages may go out with their data although no receive
-/// has matched them (`Allowance` of the runtime's transport). The sender reads this word for every short message, so
+/// has matched them (`Credit` of the runtime's transport). The sender reads this word for every short message, so
 /// the word has a line of its own, which stays in the sender's cache as long as the word does not change.
 pub const ALLOWANCE: usize = 8 * LINE;
 

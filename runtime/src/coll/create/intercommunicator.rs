@@ -24,7 +24,7 @@ use typepack_engine::Elements;
 /// What a leader tells the ranks of its group: how many members the remote group has, and the numbers that the two
 /// leaders have taken.
 #[derive(Clone, Copy)]
-struct Told {
+struct Advertised {
     members: u64,
     numbers: [u64; 2],
 }
@@ -134,7 +134,7 @@ impl Communicator {
         other: Option<(&Self, usize)>,
         tag: i32,
         size: usize,
-    ) -> Result<(Told, Vec<u32>)> {
+    ) -> Result<(Advertised, Vec<u32>)> {
         let (bridge, leader) = other.ok_or_else(|| {
             let detail = "the leader of the local group passed no remote leader";
             Error::new(ErrorKind::Argument, "remote_leader", detail)
@@ -163,7 +163,7 @@ impl Communicator {
             (0..group.size()).filter_map(|rank| Some(group.world_rank(rank)? as u32)).collect();
         let mut members = vec![0u32; size];
         bridge.trade(place, leader, &ours, &mut members)?;
-        Ok((Told { members: theirs[0], numbers: [mine[1], theirs[1]] }, members))
+        Ok((Advertised { members: theirs[0], numbers: [mine[1], theirs[1]] }, members))
     }
 
     /// Sends `mine` to rank `to`, and receives `theirs` from the same rank.

@@ -18,7 +18,7 @@ pub(super) enum Unmatched {
 }
 
 /// The receive that an arriving message matches.
-enum Met {
+enum Found {
     /// The receive with this request id. The message is claimed.
     Receive(u64),
     /// No receive matches the message.
@@ -248,9 +248,9 @@ impl MessageEngine {
         let receive = match payload.waiting {
             None => self.matching.arrive(Process::new(from), &label),
             Some(offer) => match self.meet_receive(from, &label, offer) {
-                Met::Receive(receive) => Some(receive),
-                Met::Nobody => None,
-                Met::Recalled => return Ok(()),
+                Found::Receive(receive) => Some(receive),
+                Found::Nobody => None,
+                Found::Recalled => return Ok(()),
             },
         };
         let Some(receive) = receive else {
@@ -277,8 +277,8 @@ impl MessageEngine {
     /// this to `from`.
     #[inline]
     pub(super) fn keep(&mut self, from: usize, label: Label, what: Arrived) {
-        if let Some(allowance) = self.account.add(from, Account::size(&what)) {
-            self.peers[from].allow(allowance);
+        if let Some(credit) = self.ledger.add(from, CreditLedger::size(&what)) {
+            self.peers[from].grant_credit(credit);
         }
         self.matching.keep(Process::new(from), label, what);
     }
@@ -287,7 +287,7 @@ impl MessageEngine {
     /// room now.
     #[inline]
     pub(super) fn taken(&mut self, from: usize, what: &Arrived) {
-        let freed = self.account.subtract(from, Account::size(what));
+        let freed = self.ledger.subtract(from, CreditLedger::size(what));
         if freed != Freed::Nobody {
             self.free(from, freed);
         }
@@ -298,23 +298,23 @@ impl MessageEngine {
         let senders = match freed {
             Freed::Nobody => 0..0,
             Freed::This => from..from + 1,
-            Freed::All => 0..self.account.senders(),
+            Freed::All => 0..self.ledger.senders(),
         };
         for sender in senders {
-            if let Some(allowance) = self.account.free(sender) {
-                self.peers[sender].allow(allowance);
+            if let Some(credit) = self.ledger.free(sender) {
+                self.peers[sender].grant_credit(credit);
             }
         }
     }
 
     /// Removes the receive that a message from `from` matches, and claims the message for it, so that the
     /// sender cannot recall the message any more.
-    fn meet_receive(&mut self, from: usize, label: &Label, offer: Offer) -> Met {
-        let Some(at) = self.matching.find(Process::new(from), label) else { return Met::Nobody };
+    fn meet_receive(&mut self, from: usize, label: &Label, offer: Offer) -> Found {
+        let Some(at) = self.matching.find(Process::new(from), label) else { return Found::Nobody };
         if !self.peers[from].claim(offer) {
-            return Met::Recalled;
+            return Found::Recalled;
         }
-        Met::Receive(self.matching.remove(at))
+        Found::Receive(self.matching.remove(at))
     }
 
     /// Handles the RTS of a message that waits at the rank `from`.
@@ -332,12 +332,12 @@ impl MessageEngine {
         peer.link.contact(&self.fabric)?;
         let located = peer.locate(&self.fabric, (offer.id, label.bytes), place)?;
         let receive = match self.meet_receive(from, &label, offer) {
-            Met::Receive(receive) => receive,
-            Met::Nobody => {
+            Found::Receive(receive) => receive,
+            Found::Nobody => {
                 self.keep(from, label, Arrived::Rts(offer, located));
                 return Ok(());
             }
-            Met::Recalled => return Ok(()),
+            Found::Recalled => return Ok(()),
         };
         let refusal = self.refusal(from, &label, receive)?;
         let capacity = self.requests.receive(receive).map_or(0, |receive| receive.capacity);

@@ -56,7 +56,7 @@ impl MessageEngine {
         // mode. `Supply::new` has no others.
         let supply = unsafe { Supply::new(layout, label.bytes, mode)? };
         self.requests.make_room()?;
-        let (synchronous, stage) = (mode.is_synchronous(), SendStage::Offered(Told::Nothing));
+        let (synchronous, stage) = (mode.is_synchronous(), SendStage::Offered(Advertised::Nothing));
         let send = Send { dest: own, label, supply, synchronous, stage, recall: None };
         let id = self.requests.open(Request::Send(send));
         self.kept += 1;

@@ -133,7 +133,7 @@ impl MessageEngine {
     /// Returns `ErrorKind::Truncated` if the message is longer than the receive, `ErrorKind::NoMemory` if memory ran
     /// out, and `ErrorKind::Other` if `from` broke the protocol.
     #[inline(never)]
-    pub(super) unsafe fn glance_parts(
+    pub(super) unsafe fn poll_fragments(
         &mut self,
         posting: &Posting<'_>,
         from: usize,

@@ -8,7 +8,7 @@
 //! 2. The receiver finds the message at the head of the ring. Either a receive that was posted earlier matches the
 //!    message ([`MessageEngine::deliver_short`], called by every turn of progress), or the program has just started
 //!    the receive and no earlier receive matches the message ([`MessageEngine::receive_short`] and
-//!    [`MessageEngine::glance`]). The receiver unpacks the message straight out of the ring into the memory of the
+//!    [`MessageEngine::poll_briefly`]). The receiver unpacks the message straight out of the ring into the memory of the
 //!    receive.
 //! 3. In the same step the receiver frees the slot ([`MessageEngine::free_head`]), and completes the receive. The
 //!    receiver returns credits to the sender for a quarter of the ring at a time.
@@ -31,7 +31,7 @@ use std::time::Instant;
 /// In a longer payload, the processor itself notices that the lines are read in order, and fetches the rest.
 const FETCHED: usize = 4 * LINE;
 
-/// The result of a receive that looks directly into a ring (`glance` or `receive_short`).
+/// The result of a receive that looks directly into a ring (`poll_briefly` or `receive_short`).
 #[derive(Debug)]
 pub enum Glance {
     /// The next message in the ring matched the receive, which is now complete.
@@ -304,7 +304,7 @@ impl MessageEngine {
     /// # Errors
     /// Returns `ErrorKind::Truncated` if the message is longer than the receive.
     #[inline]
-    pub unsafe fn glance(&mut self, posting: &Posting<'_>, from: Process) -> Result<Glance> {
+    pub unsafe fn poll_briefly(&mut self, posting: &Posting<'_>, from: Process) -> Result<Glance> {
         let from = from.index();
         let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
         let Some(words) = rx.next() else { return Ok(Glance::Nothing) };
@@ -321,7 +321,7 @@ impl MessageEngine {
                 // SAFETY: the envelope at the head of the ring is this one, and the caller guarantees both
                 // conditions of `# Safety` for `posting`.
                 Ok(Envelope::First(label, len, method)) if suits(&label, posting) => unsafe {
-                    self.glance_parts(posting, from, (label, len, method))
+                    self.poll_fragments(posting, from, (label, len, method))
                 },
                 _ => Ok(Glance::Other),
             },

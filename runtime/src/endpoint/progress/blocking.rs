@@ -47,12 +47,12 @@ impl Endpoint {
             && !self.spin.is_zero()
             && state.core.engine.is_quiet(posting.context, from, posting.tag)
         {
-            state.rests.wait();
+            state.pauses.wait();
             for _ in 0..GLANCES {
                 // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`,
-                // and `glance` has the same conditions. `from` is the source of `posting` (the pattern
+                // and `poll_briefly` has the same conditions. `from` is the source of `posting` (the pattern
                 // above).
-                match unsafe { state.core.engine.glance(posting, from)? } {
+                match unsafe { state.core.engine.poll_briefly(posting, from)? } {
                     Glance::Done(status) => return Ok(status),
                     Glance::Started(id) => return self.ended(id, self.wait_for(state, id, "")),
                     Glance::Nothing if !self.wanted() => rest(&mut state),

@@ -23,7 +23,7 @@ pub enum Brief {
     /// The receive is complete.
     Done(Result<Status>),
     /// The message has begun to arrive.
-    Begun,
+    Started,
     /// No message has matched the receive. It discards the data of its message when the message comes, and no thread
     /// can ask for its result.
     Late,
@@ -49,7 +49,7 @@ impl Endpoint {
             return Ok(done);
         }
         let is_late = state.core.engine.ignore_receive(id);
-        Ok(if is_late { Brief::Late } else { Brief::Begun })
+        Ok(if is_late { Brief::Late } else { Brief::Started })
     }
 
     /// Waits until `is_over` returns true, but no longer than until `end`, and without sleep. Returns whether it has.

@@ -1,8 +1,8 @@
 //! The policy of an endpoint: the settings that `world.rs` passes on when a process joins a job, and what the process
-//! has learnt about the ways of long messages.
+//! has remembered about the ways of long messages.
 //!
 //! The settings take effect in the message engine (`../engine.rs`) and in the waits (`waiting.rs`). The reports and
-//! `typepack info` show what was learnt.
+//! `typepack info` show what was remembered.
 
 use super::*;
 use typepack_engine::choice::{Measured, store};
@@ -16,7 +16,7 @@ impl Endpoint {
     /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn tune(&self, measures: bool, copy: Option<Method>) -> Result<()> {
         let mut state = self.lock()?;
-        state.rests.set(measures);
+        state.pauses.set(measures);
         state.core.engine.tune(measures, copy, Some(store()));
         Ok(())
     }
@@ -29,7 +29,7 @@ impl Endpoint {
     pub fn choices(&self) -> Result<Vec<String>> {
         let state = self.lock()?;
         let mut choices = state.core.engine.choices();
-        choices.extend(state.rests.report());
+        choices.extend(state.pauses.report());
         Ok(choices)
     }
 

@@ -56,8 +56,8 @@ pub(super) enum Awaits {
     Completion(u64),
     /// Anything that a turn may change.
     Turn,
-    /// The end of an errand. Such a thread is in no loop of a wait, so it never polls.
-    Errand,
+    /// The end of a continuation. Such a thread is in no loop of a wait, so it never polls.
+    Continuation,
 }
 
 /// A thread that sleeps.
@@ -130,7 +130,7 @@ impl<B: Bell> Sleepers<B> {
 
     /// If no thread polls, wakes the thread that polls next: the one that has slept longest.
     pub fn hand_on(&mut self) {
-        let polls = |sleeper: &Sleeper<B>| sleeper.awaits != Awaits::Errand;
+        let polls = |sleeper: &Sleeper<B>| sleeper.awaits != Awaits::Continuation;
         if !self.polled
             && let Some(at) = self.list.iter().position(polls)
         {
@@ -167,7 +167,7 @@ mod tests {
     fn each_thread_is_woken_alone() {
         let mut sleepers = Sleepers::<Count>::new();
         sleepers.polled = true;
-        let kinds = [Awaits::Errand, Awaits::Request(1), Awaits::Request(2), Awaits::Turn];
+        let kinds = [Awaits::Continuation, Awaits::Request(1), Awaits::Request(2), Awaits::Turn];
         let entered = kinds.map(|awaits| sleepers.enter(awaits));
         let rings = || entered.each_ref().map(|(_, bell)| bell.take());
         sleepers.wake(|awaits| awaits == Awaits::Request(2));
@@ -175,7 +175,7 @@ mod tests {
         sleepers.wake(|awaits| awaits == Awaits::Request(2));
         sleepers.hand_on();
         assert_eq!(rings(), [0; 4]);
-        // The thread that waits for an errand does not poll.
+        // The thread that waits for a continuation does not poll.
         sleepers.polled = false;
         sleepers.hand_on();
         assert_eq!(rings(), [0, 1, 0, 0]);

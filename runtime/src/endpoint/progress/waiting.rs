@@ -1,4 +1,4 @@
-//! How a call waits: turns, the poller, errands, and sleep.
+//! How a call waits: turns, the poller, continuations, and sleep.
 //!
 //! `progress.rs` starts operations and uses this file to wait for them. The module documentation of
 //! `progress.rs` lists the steps of a wait. The turns themselves are in `engine.rs` and `sources.rs`.
@@ -23,7 +23,7 @@ pub(crate) fn spin_time(oversubscribed: bool, asked: Option<Duration>) -> Durati
 /// Maximum number of turns between two checks of the clock and of whether a rank has died.
 const BURST: usize = 32;
 
-/// The numbers of rests (`pause` instructions) from which a rank chooses by measurement. It rests between
+/// The numbers of pauses (`pause` instructions) from which a rank chooses by measurement. It pauses between
 /// two reads of the words that other ranks write. A reader that looks too often slows the writer down,
 /// because each write then has to take the cache line away from the reader. A reader that looks too
 /// seldom sees the word late.
@@ -33,14 +33,14 @@ const BURST: usize = 32;
 /// `typepack-bench pingpong` on a Zen 5, between near cores (which share a level 3 cache) and between far
 /// cores (which do not).
 ///
-/// | rests | two threads | Zen 5 near | Zen 5 far |
+/// | pauses | two threads | Zen 5 near | Zen 5 far |
 /// |---|---|---|---|
 /// | 0 | 150 | 116 | 381 |
 /// | 1 | 126 | 116 | 330 |
 /// | 2 | 112 | 132 | 342 |
 /// | 3 | 104 | 151 | 351 |
 /// | 4 to 8 | 107, 111, 107, 118, 133 | | |
-const RESTS: [u32; 2] = [3, 1];
+const PAUSES: [u32; 2] = [3, 1];
 
 /// Maximum number of times that a rank that does not spin lets other processes run before it sleeps, not counting those
 /// in which no other process ran ([`ALONE`]). The rank looks for an event after each time. With more ranks than CPUs,
@@ -123,11 +123,11 @@ fn left_after(yields: u32, time: Duration, waited: Duration) -> u32 {
 /// Number of waits that are timed together. A single wait may be as short as a few readings of the clock.
 const WAITS: u32 = 64;
 
-/// The number of rests between two reads, chosen by measurement (`typepack_engine::choice`). The measured cost is the
+/// The number of pauses between two reads, chosen by measurement (`typepack_engine::choice`). The measured cost is the
 /// time from the start of a wait until [`WAITS`] waits later, including the work of the program between the waits.
 #[derive(Debug)]
-pub(super) struct Rests {
-    rests: u32,
+pub(super) struct Pauses {
+    pauses: u32,
     /// Number of waits until the next choice.
     left: u32,
     chooser: Chooser,
@@ -136,16 +136,16 @@ pub(super) struct Rests {
     measures: bool,
 }
 
-impl Default for Rests {
+impl Default for Pauses {
     fn default() -> Self {
         let pick = Pick { way: 0, timed: false };
-        let chooser = Chooser::new(RESTS.len(), 0);
-        Self { rests: RESTS[0], left: WAITS, chooser, pick, start: None, measures: true }
+        let chooser = Chooser::new(PAUSES.len(), 0);
+        Self { pauses: PAUSES[0], left: WAITS, chooser, pick, start: None, measures: true }
     }
 }
 
-impl Rests {
-    /// Sets whether the number of rests is chosen by measurement.
+impl Pauses {
+    /// Sets whether the number of pauses is chosen by measurement.
     pub(super) fn set(&mut self, measures: bool) {
         *self = Self { measures, ..Self::default() };
     }
@@ -159,9 +159,9 @@ impl Rests {
         }
     }
 
-    /// Returns a line about the best number of rests if the numbers have been compared.
+    /// Returns a line about the best number of pauses if the numbers have been compared.
     pub(super) fn report(&self) -> Option<String> {
-        let best = RESTS[usize::from(self.chooser.best())];
+        let best = PAUSES[usize::from(self.chooser.best())];
         let settled = self.measures && self.chooser.is_settled();
         settled.then(|| format!("rests between two looks of a wait: {best}"))
     }
@@ -177,7 +177,7 @@ impl Rests {
             self.chooser.report(self.pick.way, time);
         }
         self.pick = self.chooser.pick();
-        self.rests = RESTS[usize::from(self.pick.way)];
+        self.pauses = PAUSES[usize::from(self.pick.way)];
         if self.pick.timed {
             self.start = Some(Instant::now());
         }
@@ -200,7 +200,7 @@ impl State {
         match awaits {
             Awaits::Request(id) => Some(!requests.is_in_flight(id)),
             Awaits::Completion(count) => Some(count != requests.completions()),
-            Awaits::Turn | Awaits::Errand => None,
+            Awaits::Turn | Awaits::Continuation => None,
         }
     }
 
@@ -217,7 +217,7 @@ impl State {
         let requests = self.core.engine.requests_ref();
         self.sleepers.wake(|awaits| Self::has_come(requests, awaits).unwrap_or(true));
         // A source may want turns soon, which a thread that sleeps does not know if nobody polls.
-        if self.core.has_errand() || self.core.nap().is_some() {
+        if self.core.has_continuation() || self.core.nap().is_some() {
             self.sleepers.hand_on();
         }
     }
@@ -237,34 +237,34 @@ impl Endpoint {
         moved.map(|_| ())
     }
 
-    /// Takes the lock, makes a turn, and runs the errands that are ready. Calls that do not wait use this
+    /// Takes the lock, makes a turn, and runs the continuations that are ready. Calls that do not wait use this
     /// function.
     #[inline]
     pub(super) fn attentive(&self) -> Result<MutexGuard<'_, State>> {
         let mut state = self.lock()?;
         self.turn(&mut state)?;
-        while state.core.has_errand() {
-            state = self.run_errand(state)?;
+        while state.core.has_continuation() {
+            state = self.run_continuation(state)?;
             self.turn(&mut state)?;
         }
         Ok(state)
     }
 
-    /// Runs one errand without the lock. Any thread may run an errand, not only the thread that waits for the errand's
-    /// operation. If a user's function panics, only a call that waits for the operation of the errand unwinds.
+    /// Runs one continuation without the lock. Any thread may run a continuation, not only the thread that waits for the continuation's
+    /// operation. If a user's function panics, only a call that waits for the operation of the continuation unwinds.
     #[cold]
-    pub(super) fn run_errand<'a>(
+    pub(super) fn run_continuation<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
     ) -> Result<MutexGuard<'a, State>> {
-        let Some((sent, errand)) = state.core.errand() else { return Ok(state) };
+        let Some((sent, continuation)) = state.core.continuation() else { return Ok(state) };
         state.sleepers.hand_on();
         drop(state);
-        // SAFETY: the source that made the errand guarantees that, until the end of the errand is
-        // reported, the errand's memory is valid and nobody else uses the part that the errand writes.
+        // SAFETY: the source that made the continuation guarantees that, until the end of the continuation is
+        // reported, the continuation's memory is valid and nobody else uses the part that the continuation writes.
         // This function reports the end below, after the call of `run`. The code that adds a copy to a schedule
         // guarantees that the source and the destination of the copy do not overlap.
-        let ran = catch_unwind(AssertUnwindSafe(|| unsafe { errand.run() }));
+        let ran = catch_unwind(AssertUnwindSafe(|| unsafe { continuation.run() }));
         // Report the end even if the endpoint is poisoned or closed, because a thread may be waiting for
         // the memory.
         let mut state = self.insist().unwrap_or_else(PoisonError::into_inner);
@@ -299,7 +299,7 @@ impl Endpoint {
         (awaited, recorded): (&Awaited, &mut Recorded<'_>),
         done: &mut impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<R> {
-        state.rests.wait();
+        state.pauses.wait();
         loop {
             let turned = self.turn(&mut state);
             state.core.engine.requests().ask_anew();
@@ -311,10 +311,10 @@ impl Endpoint {
                 state.sleepers.hand_on();
                 return answer;
             }
-            if state.core.has_errand() {
+            if state.core.has_continuation() {
                 // This thread works now, and waits for nobody.
                 self.forget(&mut state, recorded);
-                state = self.run_errand(state)?;
+                state = self.run_continuation(state)?;
                 continue;
             }
             // Another thread polls, or there is nothing to poll because the job has only one process. Sleep
@@ -332,7 +332,7 @@ impl Endpoint {
             let answer;
             (state, answer) = self.poll(state, (awaited, &mut *recorded), done)?;
             state.sleepers.polled = false;
-            // With an errand, this thread stays in the loop.
+            // With a continuation, this thread stays in the loop.
             if !matches!(answer, Ok(None)) {
                 state.sleepers.hand_on();
             }
@@ -343,7 +343,7 @@ impl Endpoint {
                     }
                     return Ok(answer);
                 }
-                // The poller has stopped because an errand is ready. The loop runs the errand next.
+                // The poller has stopped because a continuation is ready. The loop runs the continuation next.
                 None => continue,
             }
         }
@@ -368,7 +368,7 @@ impl Endpoint {
     }
 
     /// Runs the loop of the poller. The loop ends with an answer, with an error, or without an answer if
-    /// an errand is ready. If the outer result is an error, this thread has released the lock and could
+    /// a continuation is ready. If the outer result is an error, this thread has released the lock and could
     /// not take it again.
     fn poll<'a, R>(
         &'a self,
@@ -394,7 +394,7 @@ impl Endpoint {
                 }
                 match stepped {
                     Ok((_, Some(answer))) => return Ok((state, Ok(Some(answer)))),
-                    Ok((_, None)) if state.core.has_errand() => return Ok((state, Ok(None))),
+                    Ok((_, None)) if state.core.has_continuation() => return Ok((state, Ok(None))),
                     Ok((true, None)) => moved = true,
                     Ok((false, None)) if burst > 1 => rest(&mut state),
                     Ok((false, None)) => {}
@@ -453,12 +453,14 @@ impl Endpoint {
             // rings this rank's doorbell.
             let seen = self.fabric.announce();
             match self.step(&mut state, done) {
-                Ok((false, None)) if !state.core.has_errand() => {}
+                Ok((false, None)) if !state.core.has_continuation() => {}
                 other => {
                     self.fabric.cancel_wait();
                     match other {
                         Ok((_, Some(answer))) => return Ok((state, Ok(Some(answer)))),
-                        Ok((_, None)) if state.core.has_errand() => return Ok((state, Ok(None))),
+                        Ok((_, None)) if state.core.has_continuation() => {
+                            return Ok((state, Ok(None)));
+                        }
                         Ok((_, None)) => continue,
                         Err(error) => return Ok((state, Err(error))),
                     }
@@ -542,7 +544,7 @@ pub(super) fn rest(state: &mut State) {
     if state.core.engine.prepare() {
         return;
     }
-    for _ in 0..state.rests.rests {
+    for _ in 0..state.pauses.pauses {
         std::hint::spin_loop();
     }
 }

@@ -1,9 +1,9 @@
 //! Put and get: one copy between the memory of this rank and that of the target, from layout to layout, without a
-//! buffer between them. If this rank cannot map the target's memory, requests put the data (`asks.rs`), and
+//! buffer between them. If this rank cannot map the target's memory, requests put the data (`requests.rs`), and
 //! messages or system calls get them (`tries.rs`).
 
 use crate::rma::Window;
-use crate::rma::request::asks::Far;
+use crate::rma::request::requests::Far;
 use crate::rma::window::target::Located;
 use crate::{Error, ErrorKind, Plan, Result};
 use typepack_engine::{Elements, contiguous, copy_raw};

@@ -7,7 +7,7 @@
 //! whether the target has an exposure epoch.
 //!
 //! Most operations copy at once. The calls that complete operations wait for requests to ranks whose memory this rank
-//! cannot map (`asks.rs`); the ranks of an epoch also meet. A fence opens an epoch even if the program makes no
+//! cannot map (`requests.rs`); the ranks of an epoch also meet. A fence opens an epoch even if the program makes no
 //! operation in it. Such an unused epoch ends when the rank begins an epoch of another kind.
 //!
 //! Before a call waits, it enters in the phase (`phase.rs`) which epoch it begins, so that another thread cannot
@@ -332,13 +332,13 @@ impl Window {
         // An error of an operation must not keep this rank from the meeting, where the other ranks wait.
         let completed = self.complete_all();
         self.prefer_instructions_everywhere();
-        let met = if need_not_meet { Ok(()) } else { self.meet() };
-        if met.is_ok() {
+        let synchronised = if need_not_meet { Ok(()) } else { self.meet() };
+        if synchronised.is_ok() {
             let next = if assert.has(A::NO_SUCCEED) { 0 } else { with_all::FENCE };
             self.epochs.all.store(next, Ordering::Relaxed);
         }
         self.epochs.phase.turn(part::FENCING, 0);
-        met.and(completed)
+        synchronised.and(completed)
     }
 
     /// Returns the rank in the window of each member of `group`.

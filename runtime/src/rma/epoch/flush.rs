@@ -17,7 +17,7 @@ impl Window {
         if fork::is_child()
             || target >= self.targets.len()
             || !self.epochs.has_locked(target)
-            || self.asks.any.load(Ordering::Relaxed)
+            || self.requests.any.load(Ordering::Relaxed)
             || self.needs_progress()
         {
             return false;

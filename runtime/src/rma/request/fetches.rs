@@ -1,13 +1,13 @@
 //! Operations that bring data back from memory that this rank cannot map: gets, and updates that return old values
-//! (`asks.rs` has the other operations).
+//! (`requests.rs` has the other operations).
 //!
 //! A call only starts its operation. The data come as a message, which goes straight to the elements of the calling
 //! rank if it has all their bytes, and otherwise through a buffer. If an answer has few bytes and no other short answer
-//! of the target is under way, the target writes it to words of the calling rank's block (`answers.rs`).
+//! of the target is under way, the target writes it to words of the calling rank's block (`replies.rs`).
 
-use super::answers::{Answer, Answers, Asked, Awaited, Use, lock, refused};
-use super::asks::{Far, new_tag, too_long};
 use super::form::{BYTES, DATA, Kind, Request};
+use super::replies::{Asked, Awaited, Replies, Reply, Use, lock, refused};
+use super::requests::{Far, new_tag, too_long};
 use crate::comm::Space;
 use crate::commit::bytes as bytes_plan;
 use crate::endpoint::progress::OnUnwind;
@@ -29,7 +29,7 @@ use typepack_engine::Elements;
 /// The result of [`Window::ask_briefly`].
 #[derive(Debug)]
 pub(in crate::rma) enum Short {
-    Answer(Answer),
+    Reply(Reply),
     /// The answer to the request with this tag has not come in time. The target will still write it.
     Late(i32),
     /// The type has too long a form, or another answer is under way.
@@ -94,19 +94,19 @@ impl Window {
         };
         let context = self.comm.space(Space::Window);
         let posting = Posting::new(layout, context, Sender::Process(dest), Tag::Is(tag))?;
-        self.asks.any.store(true, Ordering::Relaxed);
+        self.requests.any.store(true, Ordering::Relaxed);
         let id = endpoint.with_core(|core| {
-            core.with(|answers: &mut Answers, engine| {
+            core.with(|replies: &mut Replies, engine| {
                 // SAFETY: the elements of `room` are writable and not in use until the operation is complete (the
                 // condition of `# Safety`); the calls that complete operations wait for the message, or abandon it. A
                 // buffer belongs to the entry of the message.
-                unsafe { answers.receive(engine, &posting, (asked, what), ids) }
+                unsafe { replies.receive(engine, &posting, (asked, what), ids) }
             })
         })???;
         let mut guard = OnUnwind::new(|| {
             endpoint.let_go(|core| {
                 // The source is registered as long as windows exist.
-                let _gone = core.with(|answers: &mut Answers, engine| answers.cancel(engine, id));
+                let _gone = core.with(|replies: &mut Replies, engine| replies.cancel(engine, id));
                 true
             });
         });
@@ -141,7 +141,7 @@ impl Window {
             return Ok(None);
         }
         let tag = new_tag();
-        self.asks.any.store(true, Ordering::Relaxed);
+        self.requests.any.store(true, Ordering::Relaxed);
         let sent = send(tag)?.is_some();
         if sent {
             asked.await_short(&mut short, Awaited::new(tag, room.to.keep(), room.range.end));
@@ -202,7 +202,7 @@ impl Window {
             *short = None;
         }
         match answer {
-            Some(Ok(answer)) => Ok(Short::Answer(answer)),
+            Some(Ok(answer)) => Ok(Short::Reply(answer)),
             Some(Err(class)) => Err(refused(target, class)),
             None => Ok(Short::Late(tag)),
         }

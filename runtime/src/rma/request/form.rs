@@ -1,4 +1,4 @@
-//! The form of the requests to ranks whose memory the calling rank cannot map. `asks.rs` writes requests, and
+//! The form of the requests to ranks whose memory the calling rank cannot map. `requests.rs` writes requests, and
 //! `serve.rs` carries them out.
 //!
 //! ```text

@@ -2,7 +2,7 @@
 //! data of the elements lie in the window's memory.
 
 use super::form::{BYTES, Request};
-use super::types::Heard;
+use super::types::RememberedTypes;
 use crate::commit::bytes;
 use crate::rma::window::dynamic::{Own, cover};
 use crate::transport::protocol::types::reach;
@@ -35,10 +35,13 @@ pub(in crate::rma) enum Memory {
 pub(in crate::rma) type Place<'a> = (Elements<Plan>, Option<MutexGuard<'a, Own>>);
 
 /// Returns the type of the elements of a request.
-pub(in crate::rma) fn plan_of<'a>(heard: &'a Heard, request: &Request) -> Served<&'a Plan> {
+pub(in crate::rma) fn plan_of<'a>(
+    remembered: &'a RememberedTypes,
+    request: &Request,
+) -> Served<&'a Plan> {
     match request.number {
         BYTES => bytes().map_err(|error| error.class()),
-        number => heard.plan(number).ok_or(OTHER),
+        number => remembered.plan(number).ok_or(OTHER),
     }
 }
 
@@ -49,8 +52,13 @@ impl Memory {
     /// # Errors
     /// Returns the class of an error if these bytes do not lie in the window's memory, or if the elements have fewer
     /// bytes.
-    pub fn place(&self, heard: &Heard, request: &Request, length: u64) -> Served<Place<'_>> {
-        self.place_of(plan_of(heard, request)?, request, length)
+    pub fn place(
+        &self,
+        remembered: &RememberedTypes,
+        request: &Request,
+        length: u64,
+    ) -> Served<Place<'_>> {
+        self.place_of(plan_of(remembered, request)?, request, length)
     }
 
     /// Returns the elements of a request, whose type is `plan`; see [`place`](Self::place).
@@ -124,14 +132,14 @@ mod tests {
     use crate::{Datatype, Named};
     use typepack_engine::wire;
 
-    fn heard() -> Heard {
+    fn remembered() -> RememberedTypes {
         let double = Datatype::named(Named::F64);
         let sparse = Datatype::vector(3, 1, 4, &double).expect("a type").commit().expect("a plan");
         let form = wire::encode(&sparse);
-        let mut heard = Heard::default();
-        let taken = heard.take(0, 0, form.len() as u64, &form);
+        let mut remembered = RememberedTypes::default();
+        let taken = remembered.take(0, 0, form.len() as u64, &form);
         assert!(matches!(taken, Some(Ok(()))));
-        heard
+        remembered
     }
 
     fn request(number: u16, offset: i64, count: u64, start: u64) -> Request {
@@ -140,7 +148,7 @@ mod tests {
 
     /// Returns whether elements of type 0 are refused. Each has 24 bytes, at bytes 0, 32 and 64 of 72.
     fn refuses(memory: &Memory, request: &Request, length: u64) -> bool {
-        memory.place(&heard(), request, length).is_err()
+        memory.place(&remembered(), request, length).is_err()
     }
 
     #[test]

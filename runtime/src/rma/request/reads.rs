@@ -1,7 +1,7 @@
 //! Gets from memory that the calling rank cannot map, by system calls that read the target's memory (CMA). The target
 //! does not help, so a get does not wait for a target that computes.
 //!
-//! `tries.rs` chooses between these reads and requests (`asks.rs`). `../../request/private.rs` finds out whether the
+//! `tries.rs` chooses between these reads and requests (`requests.rs`). `../../request/private.rs` finds out whether the
 //! system permits reads; `TYPEPACK_CMA=off` forbids them. If a read fails later, this rank sends requests from then on.
 //! Puts and atomic operations always use requests: no rank writes to the memory of another process (`sys/cma.rs`), and
 //! all updates of an element have one mechanism (`accumulate.rs`).
@@ -10,7 +10,7 @@
 //! page is read together with the runs around it. A buffer takes what has been read; from there the data go to the
 //! elements at the calling rank.
 
-use super::asks::Far;
+use super::requests::Far;
 use crate::request::private::Reader;
 use crate::rma::accumulate::ranges::state_of;
 use crate::rma::{Flavor, Window};

@@ -2,7 +2,7 @@
 //! cannot map. This is private memory of the program, from which a window was created or which is attached to a dynamic
 //! window.
 //!
-//! `hosting.rs` is the source of progress that receives the requests. This rank carries out a request in its next call
+//! `target.rs` is the source of progress that receives the requests. This rank carries out a request in its next call
 //! that makes progress (for example a fence, a flush or a receive). It then counts the request in a word of the calling
 //! rank's block, and wakes that rank. The message of a long put or get goes straight to or from the memory of the
 //! window; a long put counts when its message has arrived.
@@ -12,12 +12,12 @@
 //! The target checks every word of a request: another rank may send anything. A request that the target refuses counts
 //! too; the error class goes to another word of the calling rank's block.
 
-use super::asks::is_put_tag;
+use super::completions::CompletionCounter;
 use super::form::{BYTES, DATA, Kind, REQUEST, Request, WORD};
-use super::hosting::token_of;
 use super::place::{Memory, OTHER, RANGE, Served, plan_of};
-use super::tally::Tally;
-use super::types::Heard;
+use super::requests::is_put_tag;
+use super::target::token_of;
+use super::types::RememberedTypes;
 use crate::commit::bytes;
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::requests::Owner;
@@ -26,7 +26,7 @@ use crate::message::payload::{Posting, SendMode};
 use crate::message::typecheck::UNKNOWN;
 use crate::message::{Operation, Status, Tag};
 use crate::process::Process;
-use crate::request::reply::Reply;
+use crate::request::reply::ReplyWord;
 use crate::rma::accumulate::atomic;
 use crate::rma::accumulate::mechanism::Site;
 use crate::rma::accumulate::ranges::{Patience, range_of};
@@ -40,7 +40,7 @@ use std::sync::Arc;
 use typepack_engine::Elements;
 
 /// The greatest number of long puts and gets of one rank that are under way, and of its gets that wait. A calling rank
-/// has fewer (`asks.rs`), unless many of its threads start operations at the same time.
+/// has fewer (`requests.rs`), unless many of its threads start operations at the same time.
 const MOST_LONG: usize = 1 << 14;
 
 /// The greatest number of answers that wait for memory. Only a faulty rank asks for more.
@@ -148,8 +148,8 @@ impl Host {
     }
 
     /// Carries out a short put.
-    fn put(&self, heard: &Heard, request: &Request, data: &[u8]) -> Served {
-        let (place, _attached) = self.memory.place(heard, request, data.len() as u64)?;
+    fn put(&self, remembered: &RememberedTypes, request: &Request, data: &[u8]) -> Served {
+        let (place, _attached) = self.memory.place(remembered, request, data.len() as u64)?;
         let range = request.start..request.start + data.len() as u64;
         // SAFETY: the elements lie in the window's memory, which the program keeps valid until it frees the window or
         // detaches the memory, and both wait for this call. The range lies within the packed bytes of the elements
@@ -177,7 +177,7 @@ impl Host {
         }
         // The answer comes before its tag.
         if let Ok(word) = word(said::ANSWERED) {
-            word.set(Reply::new(&served, tag as u32).word());
+            word.set(ReplyWord::new(&served, tag as u32).word());
             engine.ring(Process::new(self.slots[from]));
         }
     }
@@ -195,7 +195,7 @@ impl Host {
     /// Carries out an accumulate, whose operands are `data`. The old values go to `old`, unless `old` is empty.
     fn accumulate(
         &self,
-        heard: &Heard,
+        remembered: &RememberedTypes,
         request: &Request,
         data: &mut [u8],
         old: &mut [u8],
@@ -206,7 +206,7 @@ impl Host {
         if !old.is_empty() && old.len() != length {
             return Err(OTHER);
         }
-        let (place, _attached) = self.memory.place(heard, request, length as u64)?;
+        let (place, _attached) = self.memory.place(remembered, request, length as u64)?;
         let element = Element::new(ty);
         let size = element.size();
         let whole = |bytes: u64| bytes.is_multiple_of(size.max(1) as u64);
@@ -249,7 +249,7 @@ impl Host {
     /// Carries out a compare and swap. The old value goes to `old`, which is as long as the element.
     fn compare_and_swap(
         &self,
-        heard: &Heard,
+        remembered: &RememberedTypes,
         request: &Request,
         data: &[u8],
         old: &mut [u8],
@@ -258,7 +258,7 @@ impl Host {
         if request.number != BYTES || data.len() != 2 * size || size > 16 || old.len() != size {
             return Err(OTHER);
         }
-        let (place, _attached) = self.memory.place(heard, request, size as u64)?;
+        let (place, _attached) = self.memory.place(remembered, request, size as u64)?;
         let (new, compare) = data.split_at(size);
         let turns = (&self.site(), range_of(request.offset));
         // SAFETY:
@@ -278,10 +278,10 @@ impl Host {
 #[derive(Debug, Default)]
 struct Origin {
     /// The requests of the rank that this rank counts.
-    requests: Tally,
+    requests: CompletionCounter,
     /// Up to which of them the rank knows that all are over.
     served: u64,
-    heard: Heard,
+    remembered: RememberedTypes,
     /// Number of messages of long puts and gets that are under way.
     long: usize,
     /// Number of messages of long puts that are under way.
@@ -415,17 +415,17 @@ impl Hosted {
         let head = length - data.len();
         match request.kind {
             Kind::Put => {
-                let served = host.put(&origin.heard, &request, data);
+                let served = host.put(&origin.remembered, &request, data);
                 host.count(engine, from, origin, served);
             }
             Kind::Accumulate => {
                 let data = &mut bytes[head..];
-                let served = host.accumulate(&origin.heard, &request, data, &mut []);
+                let served = host.accumulate(&origin.remembered, &request, data, &mut []);
                 host.count(engine, from, origin, served);
             }
             Kind::Define => {
                 let Request { number, start, count, .. } = request;
-                if !matches!(origin.heard.take(number, start, count, data), Some(Ok(()))) {
+                if !matches!(origin.remembered.take(number, start, count, data), Some(Ok(()))) {
                     host.note(from, OTHER);
                 }
             }
@@ -434,7 +434,7 @@ impl Hosted {
                 host.count(engine, from, origin, Err(OTHER));
             }
             Kind::LongPut => {
-                let plan = plan_of(&origin.heard, &request).cloned().map_err(Refusal::from);
+                let plan = plan_of(&origin.remembered, &request).cloned().map_err(Refusal::from);
                 let put = plan.and_then(|plan| self.transfer(engine, owner, from, &request, &plan));
                 if let Err(Refusal { class, comes }) = put {
                     self.host.count(engine, from, &mut self.origins[from], Err(class));
@@ -443,7 +443,7 @@ impl Hosted {
                     }
                 }
             }
-            Kind::Get => match plan_of(&origin.heard, &request).cloned() {
+            Kind::Get => match plan_of(&origin.remembered, &request).cloned() {
                 Err(class) => self.answer(engine, from, &request, Err(class)),
                 Ok(_) if origin.waiting.len() >= MOST_LONG => {
                     self.answer(engine, from, &request, Err(OTHER));
@@ -457,7 +457,7 @@ impl Hosted {
                 let served = match old.get_mut(..length) {
                     Some(old) => {
                         let data = &mut bytes[head..];
-                        host.accumulate(&origin.heard, &request, data, old).map(|()| old)
+                        host.accumulate(&origin.remembered, &request, data, old).map(|()| old)
                     }
                     None => Err(OTHER),
                 };
@@ -467,7 +467,7 @@ impl Hosted {
                 let mut old = [0_u8; said::BYTES];
                 let length = (data.len() / 2).min(said::BYTES);
                 let old = &mut old[..length];
-                let served = host.compare_and_swap(&origin.heard, &request, data, old);
+                let served = host.compare_and_swap(&origin.remembered, &request, data, old);
                 self.answer(engine, from, &request, served.map(|()| old));
             }
             Kind::Forget => self.forget(engine, owner, from, request.tag),

@@ -12,8 +12,8 @@
 //! operations waits for it. So does a rank that has requests at the target which are not over, because the data must
 //! include its earlier puts: the target answers after it has carried them out.
 
-use super::asks::Far;
 use super::fetches::Short;
+use super::requests::Far;
 use crate::endpoint::progress::{Awaited, Brief};
 use crate::rma::Window;
 use crate::rma::window::words::said;
@@ -71,8 +71,8 @@ impl Drop for Turn<'_> {
 impl Try {
     /// Begins to wait for a message, unless another thread does, or a message is late.
     fn turn(&self) -> Option<Turn<'_>> {
-        let begun = self.late.compare_exchange(0, TRYING, Ordering::Relaxed, Ordering::Relaxed);
-        begun.is_ok().then(|| Turn { late: &self.late, left: 0 })
+        let started = self.late.compare_exchange(0, TRYING, Ordering::Relaxed, Ordering::Relaxed);
+        started.is_ok().then(|| Turn { late: &self.late, left: 0 })
     }
 
     /// Returns how long a get of this class may wait for the message, or `None` if it reads at once.
@@ -187,7 +187,7 @@ impl Window {
         if bytes <= said::BYTES as u64 {
             let send = |tag| self.send_get(far, bytes, tag, true);
             let answer = match self.ask_briefly(far.target, end, send)? {
-                Short::Answer(answer) => answer,
+                Short::Reply(answer) => answer,
                 Short::Late(tag) => {
                     known.has_tried(false);
                     turn.left = SHORT | u64::from(tag as u32);
@@ -206,7 +206,7 @@ impl Window {
         let Some(id) = (unsafe { self.ask_to_get(to, far, bytes)? }) else { return Ok(false) };
         let status = match endpoint.wait_briefly(id, end)? {
             Brief::Done(result) => result?,
-            Brief::Begun => endpoint.wait(id, "")?,
+            Brief::Started => endpoint.wait(id, "")?,
             Brief::Late => {
                 known.has_tried(false);
                 turn.left = id;

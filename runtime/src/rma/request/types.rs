@@ -18,13 +18,13 @@ pub(in crate::rma) const LONGEST: usize = 1 << 20;
 
 /// The types that this rank knows from another rank.
 #[derive(Debug, Default)]
-pub(in crate::rma) struct Heard {
+pub(in crate::rma) struct RememberedTypes {
     types: Remembered,
     /// The part of a form that has arrived, and the number of its type.
     partial: (u16, Vec<u8>),
 }
 
-impl Heard {
+impl RememberedTypes {
     /// Returns the plan of a type; `None` if nobody has defined the number.
     #[inline]
     pub fn plan(&self, number: u16) -> Option<&Plan> {
@@ -70,26 +70,26 @@ mod tests {
 
     #[test]
     fn a_form_arrives_in_parts() {
-        let (mut heard, form) = (Heard::default(), wire::encode(&vector(5)));
+        let (mut remembered, form) = (RememberedTypes::default(), wire::encode(&vector(5)));
         for (at, part) in form.chunks(16).enumerate() {
-            assert!(heard.plan(3).is_none());
-            let taken = heard.take(3, 16 * at as u64, form.len() as u64, part);
+            assert!(remembered.plan(3).is_none());
+            let taken = remembered.take(3, 16 * at as u64, form.len() as u64, part);
             taken.expect("the next part").expect("a form");
         }
-        let found = heard.plan(3).expect("a plan");
+        let found = remembered.plan(3).expect("a plan");
         assert_eq!(found.footprint(), vector(5).footprint());
-        assert!(heard.plan(TYPES as u16).is_none());
+        assert!(remembered.plan(TYPES as u16).is_none());
     }
 
     #[test]
     fn hostile_parts_define_nothing() {
         let form = wire::encode(&vector(5));
         let whole = form.len() as u64;
-        let mut heard = Heard::default();
+        let mut remembered = RememberedTypes::default();
         let mut refused = |number: u16, start: u64, whole: u64, part: &[u8]| {
-            let taken = heard.take(number, start, whole, part);
+            let taken = remembered.take(number, start, whole, part);
             assert!(!matches!(taken, Some(Ok(()))), "{number} {start} {whole}");
-            assert!(heard.plan(number).is_none());
+            assert!(remembered.plan(number).is_none());
         };
         refused(TYPES as u16, 0, whole, &form);
         refused(0, 0, LONGEST as u64 + 1, &form);
@@ -98,9 +98,9 @@ mod tests {
         refused(0, 0, whole, &[]);
         refused(0, 0, 4, b"tpkw");
         refused(0, u64::MAX, whole, &form);
-        assert!(heard.take(0, 0, whole, &form[..8]).is_some_and(|taken| taken.is_ok()));
+        assert!(remembered.take(0, 0, whole, &form[..8]).is_some_and(|taken| taken.is_ok()));
         // The rest belongs to another type.
-        assert!(heard.take(1, 8, whole, &form[8..]).is_none());
-        assert!(heard.plan(0).is_none() && heard.plan(1).is_none());
+        assert!(remembered.take(1, 8, whole, &form[8..]).is_none());
+        assert!(remembered.plan(0).is_none() && remembered.plan(1).is_none());
     }
 }

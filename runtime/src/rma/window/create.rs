@@ -19,13 +19,13 @@ use crate::comm::Communicator;
 use crate::error::check_memory;
 use crate::memory;
 use crate::region::tell;
-use crate::request::reply::{Reply, kind_of};
+use crate::request::reply::{ReplyWord, kind_of};
 use crate::rma::accumulate::mechanism;
 use crate::rma::epoch::epochs::Epochs;
 use crate::rma::epoch::wait::Meetings;
-use crate::rma::request::answers::Asks;
-use crate::rma::request::hosting::Hosting;
 use crate::rma::request::place::Memory as Requested;
+use crate::rma::request::replies::Requests;
+use crate::rma::request::target::TargetSide;
 use crate::rma::request::tries::Tries;
 use crate::rma::{Window, WindowHints};
 use crate::settings::Settings;
@@ -221,7 +221,8 @@ impl Window {
             _ => None,
         };
         let memory = memory.filter(|_| comm.size() > 1);
-        let hosting = memory.map(|memory| Hosting::begin(comm, tag, &words, memory)).transpose()?;
+        let target_side =
+            memory.map(|memory| TargetSide::begin(comm, tag, &words, memory)).transpose()?;
         let mapped = || targets.iter().filter(|target| target.is_mapped && target.bytes > 0);
         let first = mapped().map(|target| target.base.addr()).min().unwrap_or(0);
         let end = mapped().map(|target| target.base.addr() + target.bytes as usize).max();
@@ -230,7 +231,7 @@ impl Window {
             comm: comm.clone(),
             flavor,
             mapped: (first, end.unwrap_or(0) - first),
-            asks: Asks::new(comm.endpoint().clone(), &words, comm.rank()),
+            requests: Requests::new(comm.endpoint().clone(), &words, comm.rank()),
             words,
             meetings: Meetings::new(),
             epochs: Epochs::new(comm.size()),
@@ -246,7 +247,7 @@ impl Window {
             has_singles: AtomicBool::new(false),
             tag,
             alone: Mutex::new(()),
-            hosting,
+            target_side,
         })
     }
 }
@@ -279,11 +280,11 @@ fn agreed(
             let granularity = hints.accumulate_granularity;
             [0, flavor as u64, mine.bytes, mine.unit, align, bits, heap, offset, granularity]
         }
-        Err(_) => [Reply::to(&mine, 0).word(), 0, 0, 0, 0, 0, 0, 0, 0],
+        Err(_) => [ReplyWord::to(&mine, 0).word(), 0, 0, 0, 0, 0, 0, 0, 0],
     };
     let all = tell(comm, said)?;
     let mine = mine?;
-    let failed = |(rank, words): (usize, &Words1)| Some((rank, Reply::of(words[0]).class()?));
+    let failed = |(rank, words): (usize, &Words1)| Some((rank, ReplyWord::of(words[0]).class()?));
     if let Some((rank, class)) = all.iter().enumerate().find_map(failed) {
         let detail = format!("the call failed on rank {rank} of the communicator");
         return Err(Error::new(kind_of(class), "win", detail));

@@ -287,8 +287,9 @@ impl Window {
         drop(own);
         let start = i128::from(start);
         // No request that comes later finds the memory. A message that uses the memory now is an error of the program.
-        let hosting = self.hosting.as_ref();
-        hosting.map_or(Ok(()), |hosting| hosting.withdraw(start..start + i128::from(bytes)))
+        let target_side = self.target_side.as_ref();
+        target_side
+            .map_or(Ok(()), |target_side| target_side.withdraw(start..start + i128::from(bytes)))
     }
 
     /// Changes what this rank has attached by `change`, which adds at most one piece, and makes the result the current

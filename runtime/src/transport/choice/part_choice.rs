@@ -349,7 +349,7 @@ impl PartChoices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use typepack_engine::choice::{Candidate, Learnt};
+    use typepack_engine::choice::{Candidate, Remembered};
 
     fn choices() -> PartChoices {
         PartChoices::new(true, None, None)
@@ -366,21 +366,21 @@ mod tests {
         assert_eq!(choices.next(false, 16_384, None), None);
     }
 
-    /// Checks that a job begins with what earlier jobs have learnt, before it has compared anything, and keeps it.
+    /// Checks that a job begins with what earlier jobs have remembered, before it has compared anything, and keeps it.
     #[test]
-    fn what_was_learnt_comes_first_and_is_kept() {
+    fn what_is_remembered_comes_first_and_is_kept() {
         for beginning in [None, Some(Method::Pages)] {
             let store: &'static Store = Box::leak(Box::default());
             let at = |far| key(far, 65_536).expect("short enough for parts");
-            let learnt = Learnt { key: at(true), way: beginning.number(at(true)) };
-            store.know(&[learnt]);
+            let remembered = Remembered { key: at(true), way: beginning.number(at(true)) };
+            store.know(&[remembered]);
             let mut choices = PartChoices::new(true, None, Some(store));
             assert_eq!(choices.next(true, 65_536, None), beginning);
             assert_eq!(choices.next(false, 65_536, None), None);
             assert_eq!(choices.next(false, 65_536, Some(Method::Vector)), Some(Method::Vector));
-            assert_eq!(store.learnt(), [learnt]);
+            assert_eq!(store.remembered(), [remembered]);
             // A file may name a method that `TYPEPACK_COPY` excludes.
-            store.know(&[Learnt { key: at(false), way: Method::Pages.code() }]);
+            store.know(&[Remembered { key: at(false), way: Method::Pages.code() }]);
             let mut choices = PartChoices::new(true, Some(Method::Vector), Some(store));
             assert_eq!(choices.next(false, 65_536, None), Some(Method::Vector));
         }
@@ -472,7 +472,7 @@ mod tests {
             }
             assert_eq!(choices.report().count(), 1);
             let key = key(false, 65_536).expect("short enough for parts");
-            assert_eq!(store.learnt(), [Learnt { key, way: Method::Vector.code() }]);
+            assert_eq!(store.remembered(), [Remembered { key, way: Method::Vector.code() }]);
         }
     }
 

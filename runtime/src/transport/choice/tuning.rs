@@ -7,7 +7,7 @@
 //! receiver measures the time, and a chooser (`typepack_engine::choice`) learns from it.
 //!
 //! There is one choice per key ([`key`]): what the situation says apart from the load, and a size class. Its first way
-//! is the way that earlier jobs have learnt. If there is none, it is the best way of the nearest size class whose best
+//! is the way that earlier jobs have remembered. If there is none, it is the best way of the nearest size class whose best
 //! way was found by measurement, and otherwise the way of the static rule ([`fused_first`]).
 //!
 //! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is matched while no

@@ -80,9 +80,9 @@ impl Area {
         self.word(pair::RECALLS_AT + usize::from(word) * 8)
     }
 
-    /// Returns the word with the receiver's [`Allowance`](super::allowance::Allowance).
+    /// Returns the word with the receiver's [`Credit`](super::allowance::Allowance).
     #[inline]
-    pub fn allowance(&self) -> &AtomicU64 {
+    pub fn credit(&self) -> &AtomicU64 {
         self.word(pair::ALLOWANCE)
     }
 

@@ -385,7 +385,7 @@ impl Fabric {
 
     /// Wakes the thread of this process that sleeps on the doorbell. Another thread calls this function after it has
     /// given that thread work.
-    pub fn rouse(&self) {
+    pub fn wake_waiting(&self) {
         self.ring(self.rank);
     }
 

@@ -17,7 +17,7 @@
 //! `peer.rs` uses this file for each such envelope.
 
 use super::Work;
-use super::in_flight::{RequestTable, Send, SendStage, Told};
+use super::in_flight::{Advertised, RequestTable, Send, SendStage};
 use crate::message::envelope::Space;
 use crate::message::label::Status;
 use crate::shm::ring::Violation;
@@ -83,12 +83,13 @@ pub fn cts<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
 /// # Errors
 /// Returns `ErrorKind::Other` if `from` broke the protocol.
 pub fn fin<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Result<()> {
-    let told = |stage| matches!(stage, SendStage::Offered(Told::In(_) | Told::Withdrawn));
+    let advertised =
+        |stage| matches!(stage, SendStage::Offered(Advertised::In(_) | Advertised::Withdrawn));
     let send =
-        answered(work.requests, from, id, told, "FIN of a message whose RTS named no place")?;
+        answered(work.requests, from, id, advertised, "FIN of a message whose RTS named no place")?;
     match send.stage {
-        SendStage::Offered(Told::In(Space::Heap)) => work.traffic.fused += 1,
-        SendStage::Offered(Told::In(Space::Private)) => work.traffic.private += 1,
+        SendStage::Offered(Advertised::In(Space::Heap)) => work.traffic.fused += 1,
+        SendStage::Offered(Advertised::In(Space::Private)) => work.traffic.private += 1,
         _ => {}
     }
     complete(work, id);
@@ -117,17 +118,17 @@ pub fn help<R: RequestTable>(
     id: u64,
     bytes: u64,
 ) -> Result<bool> {
-    let told = |stage| {
-        let (here, gone) = (Told::In(Space::Heap), Told::Withdrawn);
+    let advertised = |stage| {
+        let (here, gone) = (Advertised::In(Space::Heap), Advertised::Withdrawn);
         stage == SendStage::Offered(here) || stage == SendStage::Offered(gone)
     };
     let otherwise = "a request for help with a message whose RTS named no place in the heap";
-    let send = answered(work.requests, from, id, told, otherwise)?;
+    let send = answered(work.requests, from, id, advertised, otherwise)?;
     if send.label.bytes != bytes {
         let has = send.label.bytes;
         let detail =
             format!("a request for help with {bytes} bytes of a message that has {has} bytes");
         return Err(broken(from, Violation::new(detail)));
     }
-    Ok(send.stage != SendStage::Offered(Told::Withdrawn))
+    Ok(send.stage != SendStage::Offered(Advertised::Withdrawn))
 }

@@ -26,7 +26,7 @@ use typepack_engine::contiguous::Method;
 
 /// What the RTS of a send has told the receiver about the place of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Advertised {
     /// The RTS named no place, so the sender has to pack the data.
     Nothing,
     /// The data lies in this memory, and the receiver may read it at any time.
@@ -45,7 +45,7 @@ pub enum SendStage {
     Unacknowledged,
     /// The RTS is in the ring, and the receiver will choose the protocol that moves the data. Or this rank
     /// has sent the message to itself, and the message is in this rank's queue of unexpected messages.
-    Offered(Told),
+    Offered(Advertised),
     /// The message goes out in parts. This number of its bytes is in the ring. Long runs are copied with the method.
     Parts(u64, Method),
     /// The CTS has arrived. The number counts the bytes that this rank has already packed into chunks.

@@ -47,7 +47,7 @@ pub struct Parts {
     /// What the other rank has told this rank: how messages of each size class should begin.
     allowed: [Beginning; CLASSES],
     /// What this rank has told the other rank.
-    told: [Beginning; CLASSES],
+    advertised: [Beginning; CLASSES],
 }
 
 /// Returns the length of the part that begins at byte `done` of a message of `total` bytes.
@@ -58,7 +58,7 @@ fn part_bytes(done: u64, total: u64) -> u64 {
 
 impl Parts {
     /// Remembers what the other rank has told: how messages of `bytes` bytes should begin.
-    pub fn allow(&mut self, bytes: u64, beginning: Beginning) {
+    pub fn grant_credit(&mut self, bytes: u64, beginning: Beginning) {
         if let Some(class) = class(bytes) {
             self.allowed[class] = beginning;
         }
@@ -67,13 +67,13 @@ impl Parts {
     /// Returns whether the other rank knows that messages of `bytes` bytes should begin so, or need not know.
     #[inline]
     pub fn knows(&self, bytes: u64, beginning: Beginning) -> bool {
-        class(bytes).is_none_or(|class| self.told[class] == beginning)
+        class(bytes).is_none_or(|class| self.advertised[class] == beginning)
     }
 
     /// Notes that this rank has told the other rank how messages of `bytes` bytes should begin.
-    pub fn told(&mut self, bytes: u64, beginning: Beginning) {
+    pub fn advertised(&mut self, bytes: u64, beginning: Beginning) {
         if let Some(class) = class(bytes) {
-            self.told[class] = beginning;
+            self.advertised[class] = beginning;
         }
     }
 
@@ -232,15 +232,15 @@ mod tests {
     fn each_size_class_begins_as_the_receiver_says() {
         let mut parts = Parts::default();
         let of = |parts: &Parts, bytes| class(bytes).and_then(|class| parts.allowed[class]);
-        parts.allow(65_536, Some(Method::Repeat));
+        parts.grant_credit(65_536, Some(Method::Repeat));
         assert_eq!(of(&parts, 100_000), Some(Method::Repeat));
         assert_eq!((of(&parts, 65_535), of(&parts, PARTS_MAX as u64)), (None, None));
-        parts.allow(PARTS_MAX as u64 + 1, Some(Method::Vector));
-        parts.allow(65_536, None);
+        parts.grant_credit(PARTS_MAX as u64 + 1, Some(Method::Vector));
+        parts.grant_credit(65_536, None);
         assert_eq!(of(&parts, 65_536), None);
         // Only news is told.
         assert!(parts.knows(65_536, None) && !parts.knows(65_536, Some(Method::Pages)));
-        parts.told(65_536, Some(Method::Pages));
+        parts.advertised(65_536, Some(Method::Pages));
         assert!(!parts.knows(65_536, None) && parts.knows(65_536, Some(Method::Pages)));
         assert!(parts.knows(PARTS_MAX as u64 + 1, Some(Method::Pages)));
     }

@@ -6,7 +6,7 @@
 //! of one message are published and drained in their order; the pieces of several messages may alternate
 //! (`cleared.rs`).
 
-use super::in_flight::{self, RequestTable, SendStage, Told};
+use super::in_flight::{self, Advertised, RequestTable, SendStage};
 use super::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use crate::Result;
 use crate::message::envelope::{Envelope, Offer};
@@ -402,7 +402,7 @@ impl Protocol for Pipeline {
         if !link.tx()?.say(work.fabric, &Envelope::Rts(send.label, offer, None))? {
             return Ok(Offered::NoRoom);
         }
-        send.stage = SendStage::Offered(Told::Nothing);
+        send.stage = SendStage::Offered(Advertised::Nothing);
         Ok(Offered::Written)
     }
 

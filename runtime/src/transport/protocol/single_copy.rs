@@ -17,7 +17,7 @@
 //! uses the place. A rank reads only message data from the other rank's memory. So if the other rank writes
 //! there at the same time, it can change only the values of this data.
 
-use super::in_flight::{RequestTable, SendStage, Told};
+use super::in_flight::{Advertised, RequestTable, SendStage};
 use super::types::Located;
 use super::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use crate::message::envelope::{Envelope, Offer, Place, Space};
@@ -382,7 +382,7 @@ impl<C: Copier> SingleCopies<C> {
         // A send needs no help if it is complete, or if this rank now packs it into chunks.
         let send = work.requests.send(next.id);
         let layout = send
-            .filter(|send| send.stage == SendStage::Offered(Told::In(C::SPACE)))
+            .filter(|send| send.stage == SendStage::Offered(Advertised::In(C::SPACE)))
             .and_then(|send| match &send.supply {
                 Supply::Memory(layout) => Some((layout, send.label.bytes)),
                 _ => None,
@@ -400,7 +400,7 @@ impl<C: Copier> SingleCopies<C> {
                 //   (`Known::room`);
                 // - `Known::room` checked the receiver's memory before `help`. This rank has claimed the
                 //   piece, so no other rank copies it, and the receive completes only after `push` counts it;
-                // - the send is in flight and not withdrawn (its stage is `Told::In`), so its memory is
+                // - the send is in flight and not withdrawn (its stage is `Advertised::In`), so its memory is
                 //   valid.
                 let copied = contiguous::with(next.method, || unsafe {
                     self.copier.write(far, layout, &next.to, range)
@@ -450,7 +450,7 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         if !tx.say(work.fabric, &Envelope::Rts(label, offer, Some(place)))? {
             return Ok(Offered::NoRoom);
         }
-        send.stage = SendStage::Offered(Told::In(C::SPACE));
+        send.stage = SendStage::Offered(Advertised::In(C::SPACE));
         Ok(Offered::Written)
     }
 
@@ -506,10 +506,10 @@ impl<C: Copier> Protocol for SingleCopies<C> {
 
     fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link, id: u64) {
         if let Some(send) = work.requests.send(id) {
-            if send.stage == SendStage::Offered(Told::In(C::SPACE))
+            if send.stage == SendStage::Offered(Advertised::In(C::SPACE))
                 && let Some(tx) = &mut link.tx
             {
-                send.stage = SendStage::Offered(Told::Withdrawn);
+                send.stage = SendStage::Offered(Advertised::Withdrawn);
                 self.helped.retain(|helped| helped.id != id);
                 tx.withdraw(work.fabric, id);
             }

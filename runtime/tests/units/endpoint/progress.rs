@@ -1,7 +1,7 @@
 //! Tests one rank's endpoint without other processes.
 
 use super::super::requests::{Owner, Request};
-use super::super::sources::{Combine, Errand, Panic};
+use super::super::sources::{Combine, Continuation, Panic};
 use super::*;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Checks that a thread that sleeps in a probe wakes up when another thread sends a message to this rank
 /// itself. No other rank rings the doorbell for such a message.
 #[test]
-fn a_message_to_oneself_rouses_the_poller() {
+fn a_message_to_oneself_wakes_the_poller() {
     let byte = Datatype::named(Named::U8).commit().expect("a plan");
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     let fabric = Fabric::join(Arc::new(segment), 0).expect("rank 0");
@@ -27,14 +27,14 @@ fn a_message_to_oneself_rouses_the_poller() {
     }
 }
 
-/// A source of progress that owns no messages, and that has an errand ready after a fixed number of
+/// A source of progress that owns no messages, and that has a continuation ready after a fixed number of
 /// turns.
 #[derive(Debug)]
 struct Clock {
     number: u32,
     turns: u32,
     request: Option<u64>,
-    errands: u32,
+    continuations: u32,
 }
 
 impl ProgressSource for Clock {
@@ -42,7 +42,7 @@ impl ProgressSource for Clock {
 
     fn progress(&mut self, _: &mut MessageEngine) -> Result<bool> {
         self.turns = self.turns.saturating_sub(1);
-        self.errands += u32::from(self.turns == 0);
+        self.continuations += u32::from(self.turns == 0);
         Ok(false)
     }
 
@@ -50,14 +50,14 @@ impl ProgressSource for Clock {
         (self.turns > 0).then_some(Duration::from_millis(1))
     }
 
-    fn has_errand(&self) -> bool {
-        self.errands > 0
+    fn has_continuation(&self) -> bool {
+        self.continuations > 0
     }
 
-    fn errand(&mut self) -> Option<(u64, Errand)> {
-        self.errands = self.errands.checked_sub(1)?;
+    fn continuation(&mut self) -> Option<(u64, Continuation)> {
+        self.continuations = self.continuations.checked_sub(1)?;
         let nothing = Combine::user(|_, _, _, _| {});
-        Some((7, Errand::Drop(nothing)))
+        Some((7, Continuation::Drop(nothing)))
     }
 
     fn ran(
@@ -83,14 +83,14 @@ impl ProgressSource for Clock {
 }
 
 /// Checks that a waiting thread gives turns to a source that asks for turns, and that the thread runs the
-/// source's errand, even in a job of one rank.
+/// source's continuation, even in a job of one rank.
 #[test]
-fn a_source_gets_turns_and_errands_are_run() {
+fn a_source_gets_turns_and_continuations_are_run() {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     let pair = Fabric::join(Arc::new(segment), 0).expect("rank 0");
     for fabric in [Fabric::alone(), pair] {
         let endpoint = Endpoint::new(fabric, 4, Forced::Nothing, Duration::ZERO);
-        let clock = |number| Clock { number, turns: 0, request: None, errands: 0 };
+        let clock = |number| Clock { number, turns: 0, request: None, continuations: 0 };
         endpoint.register(clock).expect("an endpoint");
         let started = endpoint.begin(|core| {
             let id = core.with(|clock: &mut Clock, engine| {

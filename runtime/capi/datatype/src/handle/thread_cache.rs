@@ -332,7 +332,7 @@ impl<T: Send + Sync> ThreadCache<T> {
     ///
     /// - `work` calls no function of this cache, and runs no code of the program.
     #[inline(always)]
-    pub unsafe fn glimpse<R>(
+    pub unsafe fn probe<R>(
         &'static self,
         table: &Table<T>,
         handle: usize,

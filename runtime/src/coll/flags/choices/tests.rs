@@ -3,7 +3,7 @@
 
 use super::*;
 use std::collections::HashMap;
-use typepack_engine::choice::Learnt;
+use typepack_engine::choice::Remembered;
 
 struct Memory {
     entries: Vec<AtomicU64>,
@@ -29,9 +29,9 @@ impl DecisionMemory for Memory {
 
 const SITE: Site = Site { far: false, share_cpus: false };
 
-fn learnt(key: Key, size: usize, way: Way) -> Learnt {
+fn remembered(key: Key, size: usize, way: Way) -> Remembered {
     let key = key.at(size, SITE);
-    Learnt { key, way: way.number(key) }
+    Remembered { key, way: way.number(key) }
 }
 
 /// Returns a store of its own for a job: tests run at the same time.
@@ -256,8 +256,8 @@ fn the_next_job_begins_with_the_best_way() {
         let competition = |call| Some(allreduce(call, BYTES));
         Job::with_store(size, lead, 6, store).run_until(6000, competition, &cost);
         let key = allreduce(1, BYTES).key;
-        let way = learnt(key, size, *fastest);
-        assert_eq!(store.learnt(), [way]);
+        let way = remembered(key, size, *fastest);
+        assert_eq!(store.remembered(), [way]);
         assert!(store.earlier().is_empty());
 
         let next = empty_store();
@@ -272,7 +272,7 @@ fn the_next_job_begins_with_the_best_way() {
                 assert_eq!(choice.way, first, "call {call}");
             }
         }
-        assert_eq!(next.learnt(), [way]);
+        assert_eq!(next.remembered(), [way]);
         assert_eq!(next.earlier(), [way]);
     }
 }
@@ -286,12 +286,12 @@ fn a_wrong_way_of_an_earlier_job_is_corrected() {
     for fastest in &list[..usize::from(len)] {
         for wrong in list[..usize::from(len)].iter().filter(|way| *way != fastest) {
             let store = empty_store();
-            store.know(&[learnt(key, size, *wrong)]);
+            store.know(&[remembered(key, size, *wrong)]);
             let mut job = Job::with_store(size, lead, 8, store);
             let competition = |call| Some(allreduce(call, BYTES));
             job.run_until(600, competition, cost_if(*fastest));
-            let best = learnt(key, size, *fastest);
-            assert_eq!(store.learnt(), [best], "{wrong:?}");
+            let best = remembered(key, size, *fastest);
+            assert_eq!(store.remembered(), [best], "{wrong:?}");
         }
     }
 }

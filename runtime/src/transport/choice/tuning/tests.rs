@@ -1,7 +1,7 @@
 //! Tests of the ways and of the choices of long messages.
 
 use super::*;
-use typepack_engine::choice::Learnt;
+use typepack_engine::choice::Remembered;
 
 const SITUATION: Situation = Situation {
     place: Some(Space::Heap),
@@ -245,24 +245,24 @@ fn without_measurements_each_message_goes_by_the_static_rule() {
 }
 
 #[test]
-fn what_was_learnt_comes_first_and_is_kept() {
+fn what_is_remembered_comes_first_and_is_kept() {
     let store: &'static Store = Box::leak(Box::default());
     let mut tuning = Tuning::default();
     tuning.set(true, None, Some(store));
     let streaming = Way::InPlace(Method::Streaming);
-    let learnt = |bytes, way: Way| {
+    let remembered = |bytes, way: Way| {
         let key = key(SITUATION, bytes);
-        Learnt { key, way: way.number(key) }
+        Remembered { key, way: way.number(key) }
     };
     // The situation does not have the second way.
-    let known = [learnt(1 << 20, streaming), learnt(1 << 16, Way::Packed(Method::Vector))];
+    let known = [remembered(1 << 20, streaming), remembered(1 << 16, Way::Packed(Method::Vector))];
     store.know(&known);
     let streams = contiguous::available().any(|method| method == Method::Streaming);
     let way = tuning.begin(SITUATION, 3 << 19, terms(Forced::Nothing), || true);
     assert_eq!(way == streaming, streams);
     let way = tuning.begin(SITUATION, 1 << 16, terms(Forced::Nothing), || true);
     assert_eq!(way, Way::InPlace(Method::Vector));
-    assert_eq!(store.learnt(), [known[1], known[0]]);
+    assert_eq!(store.remembered(), [known[1], known[0]]);
 }
 
 /// Checks that a completion without a beginning, which a protocol error could cause, changes nothing.

@@ -8,8 +8,8 @@ use crate::message::payload::SendMode;
 use crate::settings::Forced;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
-use crate::transport::link::allowance::Allowance;
 use crate::transport::link::area::Area;
+use crate::transport::link::credit::Credit;
 use crate::{Datatype, ErrorKind, Named, Plan};
 use std::sync::Arc;
 use typepack_engine::Elements;
@@ -214,7 +214,7 @@ fn a_receive_takes_a_message_between_its_parts() {
     job.turns(10);
     job.check(&mut first, &messages[0], "first");
     job.check(&mut second, &messages[1], "second");
-    assert!(job.engines[1].collection.is_empty() && job.engines[1].account.is_empty());
+    assert!(job.engines[1].collection.is_empty() && job.engines[1].ledger.is_empty());
 }
 
 /// Cancels sends whose parts find no room in the ring: one of which some parts are in the ring, and one without parts.
@@ -269,7 +269,7 @@ fn messages_in_parts_count_as_unexpected() {
         job.turns(50);
         job.check(&mut got, &data, "a message");
     }
-    assert!(job.engines[1].account.is_empty());
+    assert!(job.engines[1].ledger.is_empty());
 }
 
 /// Checks that parts which do not fit together are a violation of the protocol, for a posted receive and without one.
@@ -339,12 +339,12 @@ fn recall_words_are_given_back() {
         assert_eq!(unsafe { job.send(&small, 2) }, None);
     }
     // The ring has no slot left, and the receiver wants no payloads, so the message would begin with an RTS.
-    job.engines[1].peers[0].allow(Allowance::Short);
+    job.engines[1].peers[0].grant_credit(Credit::Short);
     // SAFETY: `data` lives to the end of the test, and nobody changes it.
     let id = unsafe { job.send(&data, 1) }.expect("a send that waits");
     let send = job.engines[0].requests().send(id).expect("a send");
     assert!(send.recall.is_some() && send.stage == SendStage::Queued, "the test shows nothing");
-    job.engines[1].peers[0].allow(Allowance::Any);
+    job.engines[1].peers[0].grant_credit(Credit::Any);
     job.turns(20);
     assert!(job.engines[0].requests().fetch(id).expect("complete").is_ok());
     assert_eq!(job.engines[0].traffic().parts, 1);
@@ -395,5 +395,5 @@ fn a_dropped_message_leaves_nothing() {
     let taken = job.engines[1].take(CONTEXT, Sender::Any, Tag::Any).expect("a message");
     assert_eq!(taken.status().bytes, 100_000);
     drop(taken);
-    assert!(job.engines[1].collection.is_empty() && job.engines[1].account.is_empty());
+    assert!(job.engines[1].collection.is_empty() && job.engines[1].ledger.is_empty());
 }

@@ -106,7 +106,7 @@ fn who_checks_decides() {
 /// Checks that a glance into the ring leaves a message there if its types have to be compared, and takes
 /// all other messages.
 #[test]
-fn a_glance_takes_nothing_that_is_to_be_compared() {
+fn a_brief_poll_takes_nothing_that_is_to_be_compared() {
     let (ints, floats) = (plan(Named::INT), plan(Named::FLOAT));
     for (count, checks) in [(2, true), (1000, true), (2, false), (1000, false)] {
         let mut ranks = pair(8 << 10, [checks, true]);
@@ -128,11 +128,12 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
             }
         }
         // SAFETY: `target` has `bytes` bytes and outlives the call, and nothing else accesses it during the call.
-        let glance = unsafe { ranks[1].glance(&any(to, bytes, CONTEXT), Process::new(0)) };
-        match (checks, glance.expect("a look")) {
+        let poll_briefly =
+            unsafe { ranks[1].poll_briefly(&any(to, bytes, CONTEXT), Process::new(0)) };
+        match (checks, poll_briefly.expect("a look")) {
             (true, Glance::Other) => assert!(target.iter().all(|&value| value == 1)),
             (false, Glance::Done(_)) => assert!(target == data),
-            (_, glance) => panic!("{count} {checks}: {glance:?}"),
+            (_, poll_briefly) => panic!("{count} {checks}: {poll_briefly:?}"),
         }
     }
 }

@@ -119,7 +119,7 @@ fn a_recalled_message_is_gone() {
         let second = pending(job.send(at, LONG, false));
         job.get(at, LONG);
         assert!(job.here.requests().fetch(second).expect("complete").is_ok());
-        assert!(!job.is_there(at) && job.there.account.is_empty());
+        assert!(!job.is_there(at) && job.there.ledger.is_empty());
     }
 }
 
@@ -177,7 +177,7 @@ fn too_many_messages_to_recall() {
                 job.get(at, LONG);
             }
         }
-        assert!(job.here.others_are_served() && job.there.account.is_empty());
+        assert!(job.here.others_are_served() && job.there.ledger.is_empty());
     }
 }
 
@@ -240,7 +240,7 @@ fn flood(bound: u64, waits: fn(usize) -> bool) {
         assert_eq!(matches!(send, Operation::Pending(_)), waits(*bytes), "{tag}: {bytes} bytes");
     }
     // The account contains the payloads that arrived before the bound was reached, and all envelopes.
-    assert!((200 * 100..200 * 500).contains(&job.there.account.total()), "{:?}", job.there.account);
+    assert!((200 * 100..200 * 500).contains(&job.there.ledger.total()), "{:?}", job.there.ledger);
     for bytes in [0, 8, 64, 100, 8000] {
         assert!(matches!(job.send((INTERNAL, 1), bytes, false), Operation::Done(_)), "{bytes}");
         job.get((INTERNAL, 1), bytes);
@@ -262,7 +262,7 @@ fn flood(bound: u64, waits: fn(usize) -> bool) {
             assert!(job.here.requests().fetch(id).expect("complete").is_ok());
         }
     }
-    assert!(job.there.account.is_empty() && job.here.others_are_served());
+    assert!(job.there.ledger.is_empty() && job.here.others_are_served());
     for bytes in [0, 40, 8000] {
         assert!(matches!(job.send((USER, 5), bytes, false), Operation::Done(_)), "{bytes}");
         job.get((USER, 5), bytes);
@@ -287,5 +287,5 @@ fn queued_messages_keep_their_order_at_the_bound() {
             assert!(job.here.requests().fetch(id).expect("complete").is_ok());
         }
     }
-    assert!(job.there.account.is_empty() && job.here.others_are_served());
+    assert!(job.there.ledger.is_empty() && job.here.others_are_served());
 }

@@ -1,7 +1,7 @@
-//! What this rank waits for from the targets of its requests (`asks.rs`, `fetches.rs`): the messages with data and old
+//! What this rank waits for from the targets of its requests (`requests.rs`, `fetches.rs`): the messages with data and old
 //! values, and the sends of long puts.
 //!
-//! [`Answers`] is a source of progress, so a message ends in any call of this rank that makes progress. The data then
+//! [`Replies`] is a source of progress, so a message ends in any call of this rank that makes progress. The data then
 //! lie in the memory of the calling rank. A message that a request of the program stands for (`MPI_Rget`) also ends
 //! this request. The calls that complete operations wait until no message of a target uses memory of the program any
 //! more ([`Asked::is_quiet`]).
@@ -14,10 +14,10 @@
 //! A call that completes operations notes first how much has begun ([`Mark`]), and waits for no more: other threads of
 //! this rank may go on to start operations at the same target.
 //!
-//! Invariant: as long as an entry of [`Answers`] or an awaited short answer exists, the memory that it names is valid,
-//! and the program does not use it. Whoever ends a wait early removes them first ([`Asks::abandon`]).
+//! Invariant: as long as an entry of [`Replies`] or an awaited short answer exists, the memory that it names is valid,
+//! and the program does not use it. Whoever ends a wait early removes them first ([`Requests::abandon`]).
 
-use super::tally::Tally;
+use super::completions::CompletionCounter;
 use super::types::TYPES;
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Endpoint;
@@ -27,7 +27,7 @@ use crate::message::label::Label;
 use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status};
 use crate::process::Process;
-use crate::request::reply::{Reply, class_of, kind_of};
+use crate::request::reply::{ReplyWord, class_of, kind_of};
 use crate::request::types::Advertised;
 use crate::rma::window::words::{SharedWord, Word, Words, classes, said};
 use crate::{Error, ErrorClass, ErrorKind, Plan, Result};
@@ -39,7 +39,7 @@ use typepack_engine::Elements;
 use typepack_engine::reserve::Grow;
 
 /// A short answer of a target.
-pub(in crate::rma) type Answer = [u64; said::BYTES / size_of::<u64>()];
+pub(in crate::rma) type Reply = [u64; said::BYTES / size_of::<u64>()];
 
 /// A short answer that has been asked for.
 #[derive(Debug)]
@@ -86,9 +86,9 @@ pub(in crate::rma) struct Asked {
     /// Number of messages under way that use memory of the program.
     pub messages: AtomicUsize,
     /// These messages, numbered as they begin.
-    tally: Mutex<Tally>,
+    completions: Mutex<CompletionCounter>,
     /// How many of them have begun.
-    begun: AtomicU64,
+    started: AtomicU64,
     /// All messages up to this number have ended.
     over: AtomicU64,
     /// Number of bytes of requests that wait for room in the ring of the target.
@@ -109,8 +109,8 @@ impl Asked {
             sent: AtomicU64::new(0),
             types: Mutex::new(Advertised::new(TYPES)),
             messages: AtomicUsize::new(0),
-            tally: Mutex::default(),
-            begun: AtomicU64::new(0),
+            completions: Mutex::default(),
+            started: AtomicU64::new(0),
             over: AtomicU64::new(0),
             queued: AtomicU64::new(0),
             short: Mutex::default(),
@@ -122,7 +122,7 @@ impl Asked {
     pub fn mark(&self) -> Mark {
         Mark {
             sent: self.sent.load(Ordering::Acquire),
-            messages: self.begun.load(Ordering::Acquire),
+            messages: self.started.load(Ordering::Acquire),
             short: self.goes_to_elements.load(Ordering::Acquire),
         }
     }
@@ -130,18 +130,18 @@ impl Asked {
     /// Counts a message that begins to use memory of the program, and returns its number.
     fn begin_message(&self) -> u64 {
         self.messages.fetch_add(1, Ordering::Relaxed);
-        let number = lock(&self.tally).begin();
+        let number = lock(&self.completions).begin();
         // Only one thread at a time is here: all callers hold the endpoint's lock.
-        self.begun.store(number, Ordering::Release);
+        self.started.store(number, Ordering::Release);
         number
     }
 
     /// Counts a message that has ended.
     fn end_message(&self, number: u64) {
-        let mut tally = lock(&self.tally);
-        tally.end(number);
+        let mut completions = lock(&self.completions);
+        completions.end(number);
         // The count changes after the data is there.
-        self.over.store(tally.over(), Ordering::Release);
+        self.over.store(completions.over(), Ordering::Release);
         self.messages.fetch_sub(1, Ordering::Release);
     }
 
@@ -180,18 +180,15 @@ impl Asked {
     }
 
     /// Returns the short answer with this tag, or the class of the error, if the answer has come.
-    pub fn short_answer(
-        &self,
-        tag: i32,
-    ) -> Result<Option<std::result::Result<Answer, ErrorClass>>> {
-        let reply = Reply::of(self.said(said::ANSWERED)?.load(Ordering::Acquire));
+    pub fn short_answer(&self, tag: i32) -> Result<Option<std::result::Result<Reply, ErrorClass>>> {
+        let reply = ReplyWord::of(self.said(said::ANSWERED)?.load(Ordering::Acquire));
         if reply.number != tag as u32 {
             return Ok(None);
         }
         if let Some(class) = reply.class() {
             return Ok(Some(Err(class)));
         }
-        let mut answer = Answer::default();
+        let mut answer = Reply::default();
         for (index, value) in answer.iter_mut().enumerate() {
             *value = self.said(said::ANSWER + index)?.load(Ordering::Relaxed);
         }
@@ -258,14 +255,14 @@ impl Asked {
 
 /// What this rank has asked the other ranks of a window for.
 #[derive(Debug)]
-pub(in crate::rma) struct Asks {
+pub(in crate::rma) struct Requests {
     pub endpoint: Arc<Endpoint>,
     /// Whether this rank has sent a request. If not, no call need look at the counts.
     pub any: AtomicBool,
     pub targets: Box<[Arc<Asked>]>,
 }
 
-impl Asks {
+impl Requests {
     pub fn new(endpoint: Arc<Endpoint>, words: &Arc<Words>, rank: usize) -> Self {
         let targets = (0..words.members()).map(|target| Arc::new(Asked::new(words, rank, target)));
         Self { endpoint, any: AtomicBool::new(false), targets: targets.collect() }
@@ -277,11 +274,11 @@ impl Asks {
     pub fn abandon(&self, asked: &Arc<Asked>) {
         self.endpoint.let_go(|core| {
             // The source is registered as long as windows exist.
-            let _abandoned = core.with(|answers: &mut Answers, engine| {
-                for at in 0..answers.entries.len() {
-                    let entry = &mut answers.entries[at];
+            let _abandoned = core.with(|replies: &mut Replies, engine| {
+                for at in 0..replies.entries.len() {
+                    let entry = &mut replies.entries[at];
                     if entry.as_ref().is_some_and(|entry| Arc::ptr_eq(&entry.asked, asked)) {
-                        answers.drop_entry(engine, at);
+                        replies.drop_entry(engine, at);
                     }
                 }
             });
@@ -295,7 +292,7 @@ impl Asks {
     }
 }
 
-impl Drop for Asks {
+impl Drop for Requests {
     fn drop(&mut self) {
         // Nothing is under way unless an epoch has ended with an error.
         for asked in &self.targets {
@@ -346,7 +343,7 @@ struct Entry {
 
 /// The messages that this rank waits for: a source of progress.
 #[derive(Debug)]
-pub(in crate::rma) struct Answers {
+pub(in crate::rma) struct Replies {
     number: u32,
     entries: Vec<Option<Entry>>,
     unused: Vec<usize>,
@@ -357,10 +354,10 @@ pub(in crate::rma) struct Answers {
 /// # Errors
 /// Returns `ErrorKind::State` after finalization.
 pub(in crate::rma) fn register(endpoint: &Endpoint) -> Result<()> {
-    endpoint.register(|number| Answers { number, entries: Vec::new(), unused: Vec::new() })
+    endpoint.register(|number| Replies { number, entries: Vec::new(), unused: Vec::new() })
 }
 
-impl Answers {
+impl Replies {
     /// Makes room for another message, its request and that of the program. All entries have room in the list of unused
     /// entries, so that no message that ends allocates.
     ///
@@ -415,7 +412,7 @@ impl Answers {
     /// # Safety
     ///
     /// - The elements of `posting` are writable, and nobody else accesses them until the message has come or
-    ///   [`Asks::abandon`] has ended.
+    ///   [`Requests::abandon`] has ended.
     pub unsafe fn receive(
         &mut self,
         engine: &mut MessageEngine,
@@ -440,7 +437,7 @@ impl Answers {
     /// # Safety
     ///
     /// - The elements of `layout` are readable, and `label.bytes` is their packed size. Unless `what` is a queued
-    ///   request, they stay so and do not change until the message has gone or [`Asks::abandon`] has ended.
+    ///   request, they stay so and do not change until the message has gone or [`Requests::abandon`] has ended.
     pub unsafe fn send(
         &mut self,
         engine: &mut MessageEngine,
@@ -507,7 +504,7 @@ fn checked(asked: &Asked, found: u64, bytes: u64) -> std::result::Result<(), Opt
     if found == bytes { Ok(()) } else { Err(asked.refused_fetch()) }
 }
 
-impl Source for Answers {
+impl Source for Replies {
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>) {
         let at = token as usize;
         let Some(Some(entry)) = self.entries.get_mut(at) else { return };

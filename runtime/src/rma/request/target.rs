@@ -53,7 +53,7 @@ pub(crate) fn register(endpoint: &Endpoint) -> Result<()> {
         // reads the message, the data goes straight to its place.
         core.with(|hosts: &mut Hosts, engine| engine.requests().set_prompt(hosts.number))
     })??;
-    super::answers::register(endpoint)
+    super::replies::register(endpoint)
 }
 
 impl Hosts {
@@ -140,18 +140,18 @@ fn has_stalled(window: &Option<Hosted>) -> bool {
 }
 
 /// Serves the requests of a window until the value is dropped.
-pub(in crate::rma) struct Hosting {
+pub(in crate::rma) struct TargetSide {
     endpoint: Arc<Endpoint>,
     index: usize,
 }
 
-impl fmt::Debug for Hosting {
+impl fmt::Debug for TargetSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hosting").field("index", &self.index).finish_non_exhaustive()
     }
 }
 
-impl Hosting {
+impl TargetSide {
     /// Begins to serve the requests with the tag `tag` in the message space of `comm` for windows.
     pub fn begin(
         comm: &Communicator,
@@ -196,7 +196,7 @@ impl Hosting {
     }
 }
 
-impl Drop for Hosting {
+impl Drop for TargetSide {
     fn drop(&mut self) {
         let index = self.index;
         // After finalization `with_core` fails. The entry then stays in the list, and nothing uses it.

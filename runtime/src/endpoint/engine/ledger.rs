@@ -3,8 +3,8 @@
 //!
 //! `incoming.rs` adds every message that no receive has matched, and `receive.rs` subtracts it when a receive
 //! takes it. If a sender's messages occupy more than the bound of one sender (`TYPEPACK_UNEXPECTED_MAX`), or
-//! those of all senders more than this rank's share of the memory, this rank writes a [`Allowance`] into the word
-//! `allowance` of the area of the pair. From then on the sender keeps the data of the user's messages until a receive
+//! those of all senders more than this rank's share of the memory, this rank writes a [`Credit`] into the word
+//! `credit` of the area of the pair. From then on the sender keeps the data of the user's messages until a receive
 //! matches them. The library's own messages ignore the word. The sender still sends the envelope of every message, and
 //! this rank takes all envelopes out of the ring, because a receive may wait for a later message. Data that is in the
 //! ring already is accepted, and so is the rest of a message in parts that has begun. So longer messages of the user
@@ -22,7 +22,7 @@
 
 use super::super::matching::{Arrived, ENTRY_BYTES};
 use crate::sys::limits;
-use crate::transport::link::allowance::Allowance;
+use crate::transport::link::credit::Credit;
 use crate::transport::protocol::types::Located;
 
 /// The least bound for the messages of all senders, in bytes. As long as the messages occupy no more than
@@ -39,7 +39,7 @@ pub const SHORT_FACTOR: u64 = 16;
 
 /// The account of the unexpected messages of this rank.
 #[derive(Debug)]
-pub struct Account {
+pub struct CreditLedger {
     /// Number of bytes that the messages of one sender may occupy.
     each: u64,
     /// Number of bytes that the messages of all senders may occupy. `None` until the messages have occupied
@@ -57,10 +57,10 @@ pub struct Account {
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     bytes: u64,
-    allowance: Allowance,
+    credit: Credit,
 }
 
-/// The senders for which there may be more room ([`Account::free`]).
+/// The senders for which there may be more room ([`CreditLedger::free`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freed {
     /// No sender.
@@ -71,7 +71,7 @@ pub enum Freed {
     All,
 }
 
-impl Account {
+impl CreditLedger {
     /// Makes an empty account. Each sender's messages may occupy `each` bytes. `ranks` is the number of ranks
     /// that share the memory.
     pub fn new(each: u64, ranks: usize) -> Self {
@@ -98,7 +98,7 @@ impl Account {
     /// Adds a message of `from` that occupies `bytes` bytes. If there is less room for `from` now than `from` has been
     /// told, returns what the caller must tell `from`.
     #[inline]
-    pub fn add(&mut self, from: usize, bytes: u64) -> Option<Allowance> {
+    pub fn add(&mut self, from: usize, bytes: u64) -> Option<Credit> {
         if from >= self.senders.len() {
             self.senders.resize(from + 1, Held::default());
         }
@@ -106,31 +106,31 @@ impl Account {
         let sender = &mut self.senders[from];
         sender.bytes += bytes;
         let fits = sender.bytes <= self.each && self.total <= self.all.unwrap_or(ALL_MIN);
-        if fits || sender.allowance == Allowance::None {
+        if fits || sender.credit == Credit::None {
             return None;
         }
         self.overflows(from)
     }
 
     #[cold]
-    fn overflows(&mut self, from: usize) -> Option<Allowance> {
+    fn overflows(&mut self, from: usize) -> Option<Credit> {
         let share = || (limits::memory_limit() / SHARE / self.ranks.max(1)).max(ALL_MIN);
         let all = *self.all.get_or_insert_with(share);
         let sender = &mut self.senders[from];
         let allowed = if self.total > all || sender.bytes > self.each.saturating_mul(SHORT_FACTOR) {
-            Allowance::None
+            Credit::None
         } else if sender.bytes > self.each {
-            Allowance::Short
+            Credit::Short
         } else {
-            Allowance::Any
+            Credit::Any
         };
-        let less = allowed > sender.allowance;
-        sender.allowance = allowed.max(sender.allowance);
+        let less = allowed > sender.credit;
+        sender.credit = allowed.max(sender.credit);
         less.then_some(allowed)
     }
 
     /// Subtracts a message of `from` that occupied `bytes` bytes. Returns the senders for which the caller
-    /// must call [`Account::free`].
+    /// must call [`CreditLedger::free`].
     #[inline]
     pub fn subtract(&mut self, from: usize, bytes: u64) -> Freed {
         let before = self.total;
@@ -140,7 +140,7 @@ impl Account {
         let half = self.all.unwrap_or(ALL_MIN) / 2;
         if before > half && self.total <= half && self.all.is_some() {
             Freed::All
-        } else if sender.allowance != Allowance::Any {
+        } else if sender.credit != Credit::Any {
             Freed::This
         } else {
             Freed::Nobody
@@ -165,19 +165,19 @@ impl Account {
     }
 
     /// If there is more room for `from` than `from` has been told, returns what the caller must tell `from`.
-    pub fn free(&mut self, from: usize) -> Option<Allowance> {
+    pub fn free(&mut self, from: usize) -> Option<Credit> {
         let half = self.all.unwrap_or(ALL_MIN) / 2;
         let sender = self.senders.get_mut(from)?;
         let allowed =
             if self.total > half || sender.bytes > self.each.saturating_mul(SHORT_FACTOR) / 2 {
-                Allowance::None
+                Credit::None
             } else if sender.bytes > self.each / 2 {
-                Allowance::Short
+                Credit::Short
             } else {
-                Allowance::Any
+                Credit::Any
             };
-        let more = allowed < sender.allowance;
-        sender.allowance = allowed.min(sender.allowance);
+        let more = allowed < sender.credit;
+        sender.credit = allowed.min(sender.credit);
         more.then_some(allowed)
     }
 }
@@ -186,75 +186,75 @@ impl Account {
 mod tests {
     use super::*;
 
-    fn account(each: u64, all: u64) -> Account {
-        Account { all: Some(all), ..Account::new(each, 2) }
+    fn ledger(each: u64, all: u64) -> CreditLedger {
+        CreditLedger { all: Some(all), ..CreditLedger::new(each, 2) }
     }
 
     #[test]
     fn a_sender_is_full_until_half_of_its_messages_are_taken() {
-        let mut account = account(100, 1000);
-        assert_eq!(account.add(3, 100), None);
-        assert_eq!([account.add(3, 1), account.add(3, 99)], [Some(Allowance::Short), None]);
-        assert_eq!(account.add(1, 100), None);
-        assert_eq!(account.subtract(3, 100), Freed::This);
-        assert_eq!(account.free(3), None);
-        assert_eq!(account.subtract(3, 50), Freed::This);
-        assert_eq!([account.free(3), account.free(3)], [Some(Allowance::Any), None]);
-        assert_eq!(account.subtract(3, 50), Freed::Nobody);
-        assert_eq!([account.add(3, 100), account.add(3, 1)], [None, Some(Allowance::Short)]);
+        let mut ledger = ledger(100, 1000);
+        assert_eq!(ledger.add(3, 100), None);
+        assert_eq!([ledger.add(3, 1), ledger.add(3, 99)], [Some(Credit::Short), None]);
+        assert_eq!(ledger.add(1, 100), None);
+        assert_eq!(ledger.subtract(3, 100), Freed::This);
+        assert_eq!(ledger.free(3), None);
+        assert_eq!(ledger.subtract(3, 50), Freed::This);
+        assert_eq!([ledger.free(3), ledger.free(3)], [Some(Credit::Any), None]);
+        assert_eq!(ledger.subtract(3, 50), Freed::Nobody);
+        assert_eq!([ledger.add(3, 100), ledger.add(3, 1)], [None, Some(Credit::Short)]);
     }
 
     #[test]
     fn short_sends_wait_at_a_multiple_of_the_bound() {
-        let mut account = account(100, 1 << 20);
+        let mut ledger = ledger(100, 1 << 20);
         let bound = 100 * SHORT_FACTOR;
-        assert_eq!(account.add(1, bound), Some(Allowance::Short));
-        assert_eq!([account.add(1, 1), account.add(1, 9)], [Some(Allowance::None), None]);
-        account.subtract(1, 10);
-        assert_eq!(account.free(1), None);
-        assert_eq!(account.subtract(1, bound / 2), Freed::This);
-        assert_eq!([account.free(1), account.free(1)], [Some(Allowance::Short), None]);
-        assert_eq!(account.add(1, bound), Some(Allowance::None));
-        account.subtract(1, bound + bound / 2);
-        assert_eq!([account.free(1), account.free(1)], [Some(Allowance::Any), None]);
+        assert_eq!(ledger.add(1, bound), Some(Credit::Short));
+        assert_eq!([ledger.add(1, 1), ledger.add(1, 9)], [Some(Credit::None), None]);
+        ledger.subtract(1, 10);
+        assert_eq!(ledger.free(1), None);
+        assert_eq!(ledger.subtract(1, bound / 2), Freed::This);
+        assert_eq!([ledger.free(1), ledger.free(1)], [Some(Credit::Short), None]);
+        assert_eq!(ledger.add(1, bound), Some(Credit::None));
+        ledger.subtract(1, bound + bound / 2);
+        assert_eq!([ledger.free(1), ledger.free(1)], [Some(Credit::Any), None]);
     }
 
     #[test]
     fn all_senders_together_have_a_bound() {
-        let mut account = account(100, 250);
+        let mut ledger = ledger(100, 250);
         for from in 0..2 {
-            assert_eq!(account.add(from, 100), None);
+            assert_eq!(ledger.add(from, 100), None);
         }
-        assert_eq!([account.add(7, 51), account.add(0, 1)], [Some(Allowance::None); 2]);
-        assert_eq!(account.subtract(1, 100), Freed::Nobody);
+        assert_eq!([ledger.add(7, 51), ledger.add(0, 1)], [Some(Credit::None); 2]);
+        assert_eq!(ledger.subtract(1, 100), Freed::Nobody);
         // The total has fallen to half of the bound, so there may be more room for any sender.
-        assert_eq!(account.subtract(0, 27), Freed::All);
-        let more = |account: &mut Account| {
-            (0..account.senders()).map(|from| account.free(from)).collect::<Vec<_>>()
+        assert_eq!(ledger.subtract(0, 27), Freed::All);
+        let more = |ledger: &mut CreditLedger| {
+            (0..ledger.senders()).map(|from| ledger.free(from)).collect::<Vec<_>>()
         };
         let mut wanted = vec![None; 8];
-        (wanted[0], wanted[7]) = (Some(Allowance::Short), Some(Allowance::Short));
-        assert_eq!(more(&mut account), wanted);
-        assert_eq!(account.subtract(0, 24), Freed::This);
-        assert_eq!(account.free(0), Some(Allowance::Any));
-        assert_eq!(account.subtract(7, 1), Freed::This);
-        assert_eq!(account.free(7), Some(Allowance::Any));
+        (wanted[0], wanted[7]) = (Some(Credit::Short), Some(Credit::Short));
+        assert_eq!(more(&mut ledger), wanted);
+        assert_eq!(ledger.subtract(0, 24), Freed::This);
+        assert_eq!(ledger.free(0), Some(Credit::Any));
+        assert_eq!(ledger.subtract(7, 1), Freed::This);
+        assert_eq!(ledger.free(7), Some(Credit::Any));
     }
 
     #[test]
     fn a_rank_gets_a_share_of_the_memory() {
-        let mut account = Account::new(u64::MAX, 4);
-        assert!(account.add(0, ALL_MIN).is_none() && account.all.is_none());
-        assert_eq!(account.add(0, 1), None);
-        assert_eq!(account.all, Some((limits::memory_limit() / 16).max(ALL_MIN)));
-        assert_eq!(account.add(0, 1 << 50), Some(Allowance::None));
+        let mut ledger = CreditLedger::new(u64::MAX, 4);
+        assert!(ledger.add(0, ALL_MIN).is_none() && ledger.all.is_none());
+        assert_eq!(ledger.add(0, 1), None);
+        assert_eq!(ledger.all, Some((limits::memory_limit() / 16).max(ALL_MIN)));
+        assert_eq!(ledger.add(0, 1 << 50), Some(Credit::None));
     }
 
     #[test]
     fn nothing_may_wait_if_the_bound_is_zero() {
-        let mut account = Account::new(0, 2);
-        assert_eq!(account.add(1, 8), Some(Allowance::None));
-        assert_eq!(account.subtract(1, 8), Freed::This);
-        assert_eq!(account.free(1), Some(Allowance::Any));
+        let mut ledger = CreditLedger::new(0, 2);
+        assert_eq!(ledger.add(1, 8), Some(Credit::None));
+        assert_eq!(ledger.subtract(1, 8), Freed::This);
+        assert_eq!(ledger.free(1), Some(Credit::Any));
     }
 }

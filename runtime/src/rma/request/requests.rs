@@ -8,13 +8,13 @@
 //! copies that the layouts do not need. The data of a longer accumulate is in several requests, because an accumulate
 //! must not overtake another one of the same rank.
 //!
-//! `fetches.rs` has the operations that bring data back, and `answers.rs` what this rank waits for.
+//! `fetches.rs` has the operations that bring data back, and `replies.rs` what this rank waits for.
 //!
 //! If the ring of the target has no room, a request waits in a copy, and the call still returns. The copies of one
 //! target have at most `TYPEPACK_UNEXPECTED_MAX` bytes; a call that needs more waits.
 
-use super::answers::{Answers, Asked, Use, lock};
 use super::form::{DATA, HEAD, Kind, Request, WORD};
+use super::replies::{Asked, Replies, Use, lock};
 use super::types::LONGEST;
 use crate::comm::Space;
 use crate::commit::{bytes as bytes_plan, commit};
@@ -73,7 +73,7 @@ pub(in crate::rma) fn is_put_tag(tag: i32) -> bool {
 
 impl Window {
     pub(in crate::rma) fn asked(&self, target: usize) -> Result<&Arc<Asked>> {
-        self.asks.targets.get(target).ok_or_else(|| {
+        self.requests.targets.get(target).ok_or_else(|| {
             let detail = format!("{target} is not a rank of the window");
             Error::new(ErrorKind::Rank, "target_rank", detail)
         })
@@ -127,10 +127,10 @@ impl Window {
         let layout = Elements { origin, plan, count };
         let what = (asked, Use::Queued(weight));
         endpoint.with_core(|core| {
-            core.with(|answers: &mut Answers, engine| {
+            core.with(|replies: &mut Replies, engine| {
                 // SAFETY: the buffer is readable and has `label.bytes` bytes, and a queued request uses it only during
                 // the call.
-                unsafe { answers.send(engine, &layout, (label, dest), what, &mut None) }
+                unsafe { replies.send(engine, &layout, (label, dest), what, &mut None) }
             })
         })??
     }
@@ -148,7 +148,7 @@ impl Window {
         pack: impl FnMut(*mut u8),
     ) -> Result<()> {
         // Count first: a thread that completes operations then waits for at least all requests that it has sent itself.
-        self.asks.any.store(true, Ordering::Relaxed);
+        self.requests.any.store(true, Ordering::Relaxed);
         asked.sent.fetch_add(1, Ordering::AcqRel);
         // SAFETY: `pack` writes no more than `length` bytes, and `length` is at most `DATA` (the condition of
         // `# Safety`).
@@ -330,11 +330,11 @@ impl Window {
         let label = Label { context, tag, bytes, types: UNKNOWN };
         let dest = self.comm.process(asked.target, "target_rank", ErrorKind::Rank)?;
         let started = self.comm.endpoint().start(|core| {
-            core.with(|answers: &mut Answers, engine| {
+            core.with(|replies: &mut Replies, engine| {
                 // SAFETY: the elements stay readable and unchanged until the put is complete at this rank (the
                 // condition of `# Safety`). The calls that complete operations wait for the message, or abandon it.
                 // `bytes` is the packed size of the elements.
-                unsafe { answers.send(engine, from, (label, dest), (asked, Use::Put), ids) }
+                unsafe { replies.send(engine, from, (label, dest), (asked, Use::Put), ids) }
             })?
         });
         if started.is_err() {
@@ -350,7 +350,7 @@ impl Window {
     /// Waits until `is_over` returns true. If the wait fails or unwinds, no message of the target uses memory of the
     /// program afterwards.
     fn wait_at(&self, asked: &Arc<Asked>, mut is_over: impl FnMut() -> bool) -> Result<()> {
-        let mut guard = OnUnwind::new(|| self.asks.abandon(asked));
+        let mut guard = OnUnwind::new(|| self.requests.abandon(asked));
         let serves = self.needs_progress() || asked.messages.load(Ordering::Relaxed) > 0;
         let waited = wait::until(&self.comm, ("", None), serves, &mut is_over);
         if waited.is_err() {
@@ -367,7 +367,7 @@ impl Window {
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
     #[inline]
     pub(in crate::rma) fn complete_local(&self, target: usize) -> Result<()> {
-        if !self.asks.any.load(Ordering::Relaxed) {
+        if !self.requests.any.load(Ordering::Relaxed) {
             return Ok(());
         }
         let asked = self.asked(target)?;
@@ -378,7 +378,7 @@ impl Window {
     /// Returns whether this rank has requests to `target` that are not over.
     #[inline]
     pub(in crate::rma) fn has_pending(&self, target: usize) -> Result<bool> {
-        if !self.asks.any.load(Ordering::Relaxed) {
+        if !self.requests.any.load(Ordering::Relaxed) {
             return Ok(false);
         }
         let asked = self.asked(target)?;
@@ -393,7 +393,7 @@ impl Window {
     /// rank has died.
     #[inline]
     pub(in crate::rma) fn complete_at(&self, target: usize) -> Result<()> {
-        if !self.asks.any.load(Ordering::Relaxed) {
+        if !self.requests.any.load(Ordering::Relaxed) {
             return Ok(());
         }
         self.complete_counted(target)
@@ -425,7 +425,7 @@ impl Window {
     /// Returns the errors of [`complete_at`](Self::complete_at).
     #[inline]
     pub(in crate::rma) fn complete_all(&self) -> Result<()> {
-        if !self.asks.any.load(Ordering::Relaxed) {
+        if !self.requests.any.load(Ordering::Relaxed) {
             return Ok(());
         }
         let mut completed = Ok(());
