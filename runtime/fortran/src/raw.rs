@@ -37,6 +37,18 @@ pub const GRAPH: c_int = 212;
 pub const COMM_SELF: Comm = Comm(0x102);
 /// `MPI_DATATYPE_NULL`.
 pub const DATATYPE_NULL: Datatype = Datatype(0x200);
+/// `MPI_INTEGER`.
+pub const INTEGER: Datatype = Datatype(0x219);
+/// `MPI_REAL`.
+pub const REAL: Datatype = Datatype(0x21a);
+/// `MPI_DOUBLE_PRECISION`.
+pub const DOUBLE_PRECISION: Datatype = Datatype(0x21c);
+/// `MPI_2REAL`.
+pub const TWO_REAL: Datatype = Datatype(0x230);
+/// `MPI_2DOUBLE_PRECISION`.
+pub const TWO_DOUBLE_PRECISION: Datatype = Datatype(0x231);
+/// `MPI_2INTEGER`.
+pub const TWO_INTEGER: Datatype = Datatype(0x232);
 /// `MPI_BYTE`.
 pub const BYTE: Datatype = Datatype(0x247);
 /// `MPI_ERR_BUFFER`.
