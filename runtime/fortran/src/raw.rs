@@ -33,6 +33,12 @@ pub const UNDEFINED: c_int = -32766;
 pub const CART: c_int = 211;
 /// `MPI_GRAPH`.
 pub const GRAPH: c_int = 212;
+/// `MPI_PROC_NULL`.
+pub const PROC_NULL: c_int = -3;
+/// `MPI_ROOT`.
+pub const ROOT: c_int = -4;
+/// `MPI_REQUEST_NULL`.
+pub const REQUEST_NULL: Request = Request(0x180);
 /// `MPI_COMM_SELF`.
 pub const COMM_SELF: Comm = Comm(0x102);
 /// `MPI_DATATYPE_NULL`.
