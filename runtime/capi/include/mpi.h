@@ -3199,4 +3199,10 @@ static inline int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler)
 }
 #endif
 
+/* The C++ functions of MPI-2.2, if the program asks for them */
+
+#if defined(__cplusplus) && defined(TYPEPACK_CXX)
+#include "mpicxx.h"
+#endif
+
 #endif

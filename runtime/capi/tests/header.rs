@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use typepack_capi_tables::{Constant, Function, Tables, header};
+use typepack_capi_tables::{Constant, Function, Tables, cxx, header};
 use typepack_test_support::skipped::skipped;
 
 fn include() -> &'static Path {
@@ -18,6 +18,13 @@ fn the_file_is_what_the_tables_say() {
     let Tables { functions, constants, callbacks, compat, .. } = Tables::read();
     let made = header(&functions, &constants, &callbacks, &compat);
     typepack_test_support::blessed::blessed(&include().join("mpi.h"), &made);
+}
+
+#[test]
+fn the_file_for_cxx_is_what_the_tables_say() {
+    let Tables { functions, constants, compat, fortran, methods, .. } = Tables::read();
+    let made = cxx(&methods, &functions, &constants, &compat, &fortran);
+    typepack_test_support::blessed::blessed(&include().join("mpicxx.h"), &made);
 }
 
 /// Compiles a source text against `include/mpi.h`.

@@ -218,6 +218,7 @@ const INSTALLED: [&str; 47] = [
     "include/",
     "include/mpi.f90",
     "include/mpi.h",
+    "include/mpicxx.h",
     "include/mpi_f08.f90",
     "include/mpif.h",
     "lib/",

@@ -95,7 +95,7 @@ fn prototype(f: &Function, prefix: &str) -> String {
 
 /// Breaks a line after commas, so that each resulting line has at most 97 characters. A part without a
 /// comma may be longer.
-fn fold(line: &str) -> String {
+pub(crate) fn fold(line: &str) -> String {
     let mut out = String::new();
     let mut length = 0;
     for (i, part) in line.split(", ").enumerate() {
@@ -264,6 +264,8 @@ pub fn header(
         let line = format!("#define {} {}", row.name, row.replacement);
         let _ = writeln!(out, "{}", line.trim_end());
     }
-    out.push_str("\n#endif\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+    out.push_str("\n#endif\n\n#ifdef __cplusplus\n}\n#endif\n\n");
+    out.push_str("/* The C++ functions of MPI-2.2, if the program asks for them */\n\n");
+    out.push_str("#if defined(__cplusplus) && defined(TYPEPACK_CXX)\n#include \"mpicxx.h\"\n#endif\n\n#endif\n");
     out
 }

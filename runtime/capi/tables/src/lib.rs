@@ -4,10 +4,12 @@
 //! From their rows, `constants.rs` generates the constants, `exports.rs` the exported functions of the C
 //! library (with the Rust types from `ctype.rs`), and `header.rs` the file `include/mpi.h`. `wrappers.rs` generates the
 //! functions of a library that is loaded in front of another MPI library, `shim.rs` the C source that lies between that
-//! library and an MPI library without the ABI. `fortran/` generates the Fortran face.
+//! library and an MPI library without the ABI. `fortran/` generates the Fortran face,
+//! `cxx/` the file `include/mpicxx.h`.
 
 mod constants;
 mod ctype;
+mod cxx;
 mod exports;
 mod fortran;
 mod header;
@@ -16,6 +18,7 @@ mod shim;
 mod wrappers;
 
 pub use constants::constants;
+pub use cxx::{Method, cxx};
 pub use exports::exports;
 pub use fortran::{Form, Fortran, Library, Rule, include_file, library, module};
 pub use header::header;
@@ -47,6 +50,8 @@ pub struct Tables {
     pub handlers: Vec<Handled>,
     /// `fortran.csv`.
     pub fortran: Vec<Rule>,
+    /// `cxx.csv`.
+    pub methods: Vec<Method>,
 }
 
 impl Tables {
@@ -64,6 +69,7 @@ impl Tables {
             built: rows::built(abi),
             handlers: rows::handlers(abi),
             fortran: Rule::read(abi),
+            methods: Method::read(abi),
         }
     }
 }

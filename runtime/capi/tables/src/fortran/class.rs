@@ -42,6 +42,14 @@ fn matches(pattern: &str, text: &str) -> bool {
     rest_matches(&pattern.to_ascii_lowercase(), &text.to_ascii_lowercase())
 }
 
+/// Says whether a number is a logical value in languages that have such a type.
+pub(crate) fn is_logical(rules: &[Rule], function: &str, parameter: &str) -> bool {
+    let mut fits = rules
+        .iter()
+        .filter(|rule| matches(&rule.function, function) && matches(&rule.parameter, parameter));
+    fits.next().is_some_and(|rule| rule.class == "logical")
+}
+
 /// What Fortran knows of an argument's direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {

@@ -8,6 +8,7 @@ mod class;
 mod library;
 mod module;
 
+pub(crate) use class::is_logical;
 pub use class::{Fortran, Rule};
 pub use library::{Library, library};
 pub use module::{Form, include_file, module};
