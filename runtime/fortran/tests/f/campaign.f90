@@ -182,7 +182,9 @@ contains
       end do
     case (4)
       do while (.not. flag)
-        call MPI_Testall(3, list, flag, MPI_STATUSES_IGNORE)
+        ! MPI_Testall of MPICH 5.0.2 refuses requests of persistent collective operations.
+        if (mode == 2) call MPI_Test(list(2), flag, MPI_STATUS_IGNORE)
+        if (mode /= 2) call MPI_Testall(3, list, flag, MPI_STATUSES_IGNORE)
       end do
     case (5)
       do while (.not. flag)
@@ -552,6 +554,8 @@ contains
       position = 0
       wide = 0
       packed = -1
+      ! MPI_Pack_external of MPICH 5.0.2 crashes with a structure.
+      if (kind == 3) mode = min(mode, 1)
       select case (mode)
       case (0)
         call MPI_Pack(x, c, datatype, buffer, 8 * k, position, MPI_COMM_WORLD)
@@ -697,12 +701,11 @@ contains
     type(MPI_Request) :: request
     integer :: k, code
     ! A library may be without partitions.
-    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)
-    call MPI_Psend_init(k, 1, 1_MPI_COUNT_KIND, MPI_INTEGER, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &
-      request, code)
+    call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)
+    call MPI_Psend_init(k, 1, 1_MPI_COUNT_KIND, MPI_INTEGER, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, request, code)
     has_partitions = code == MPI_SUCCESS
     if (has_partitions) call MPI_Request_free(request)
-    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL)
+    call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL)
     base(1:2) = [MPI_REAL8, MPI_INTEGER2]
     call MPI_Get_address(two(1)%place, places_of(1))
     call MPI_Get_address(two(1)%kind, places_of(2))
