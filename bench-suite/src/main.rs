@@ -103,7 +103,7 @@ fn main() -> ExitCode {
     // sets the clock; here, the command sets it. `calibrate` sets none: then every long copy uses vector moves, and
     // the table does not depend on what the engine would have picked.
     if !matches!(arguments.command, Command::Calibrate) {
-        contiguous::set_clock(nanoseconds);
+        contiguous::set_clock(nanoseconds, true);
     }
     let result = match arguments.command {
         Command::Pack(arguments) => command::pack::pack(&arguments),

@@ -41,11 +41,15 @@ pub type Clock = fn() -> u64;
 
 static CLOCK: OnceLock<Clock> = OnceLock::new();
 
-/// Sets the clock. Only the first call has an effect. Without a clock, all copies take vector moves, unless
-/// their caller asks for another method or [`set_fixed`](typepack_leaf::contiguous::set_fixed) has fixed one. The
-/// choosers begin with what the process knows when the first long run is copied ([`store`]).
-pub fn set_clock(clock: Clock) {
+/// Sets the clock, with which choosers measure. Only the first call has an effect. Unless `copies` is true, or without
+/// a clock, all copies take vector moves, unless their caller asks for another method or
+/// [`set_fixed`](typepack_leaf::contiguous::set_fixed) has fixed one. The choosers of copies begin with what the process
+/// knows when the first long run is copied ([`store`]).
+pub fn set_clock(clock: Clock, copies: bool) {
     let _first = CLOCK.set(clock);
+    if !copies {
+        return;
+    }
     // SAFETY: `copy` copies the run with one of the methods of `copy_by`, which copy it as `contiguous::copy` does.
     unsafe { set_choice(copy) };
 }

@@ -186,7 +186,8 @@ struct Cells {
 impl Cells {
     /// Makes the cells, or returns `None` on all ranks if a rank has too little memory. Collective.
     fn new(comm: &Communicator) -> Result<Option<Self>> {
-        let measures = Settings::current().is_some_and(|settings| settings.tune);
+        let measures =
+            Settings::current().is_some_and(|settings| settings.tune.measures(choices::FORM.name));
         let sleeps = comm.endpoint().sleeps_at_once();
         let told = tell(comm, [u64::from(sleeps), u64::from(measures)])?;
         let Some(block) = Block::new(comm)? else { return Ok(None) };
