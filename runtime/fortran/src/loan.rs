@@ -34,7 +34,7 @@ pub unsafe fn lend(
     begun: bool,
     span: impl FnOnce() -> Result<Span, c_int>,
 ) -> Result<Loan, c_int> {
-    // SAFETY: the descriptor comes from a compiler (`# Safety`).
+    // SAFETY: the program has got the descriptor from its compiler (`# Safety`).
     unsafe {
         if Descriptor::is_contiguous(this) {
             return Ok(Loan { address: section::base(this), copy: None });
@@ -55,7 +55,7 @@ unsafe fn copy(
     begun: bool,
     span: Span,
 ) -> Result<Loan, c_int> {
-    // SAFETY: the descriptor comes from a compiler (`# Safety`).
+    // SAFETY: `lend` has got the descriptor (`# Safety`).
     let mut section = unsafe { Section::new(this, written, &span)? };
     if section.ranges.is_empty() {
         // The call takes nothing, or finds an error.
@@ -122,7 +122,7 @@ impl Section {
     ///
     /// - The descriptor comes from a Fortran compiler.
     unsafe fn new(this: *const Descriptor, written: bool, span: &Span) -> Result<Self, c_int> {
-        // SAFETY: the descriptor comes from a compiler (`# Safety`).
+        // SAFETY: a compiler has written the descriptor (`# Safety`).
         let (list, base, element) =
             unsafe { (Descriptor::dimensions(this), (*this).base, (*this).element) };
         let all = Descriptor::elements(list).and_then(|all| usize::try_from(all).ok());

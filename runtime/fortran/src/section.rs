@@ -6,8 +6,9 @@
 //! buffer, or applies an operation to its elements, gets a copy (`loan.rs`).
 
 use crate::descriptor::Descriptor;
+use crate::refusal::quietly;
 use crate::shape::{self, Made};
-use crate::{raw, sentinel};
+use crate::{layout, raw, sentinel};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 
@@ -79,6 +80,24 @@ unsafe fn section(
 pub unsafe fn memory(this: *const Descriptor) -> Option<*mut c_void> {
     // SAFETY: the descriptor comes from a compiler (`# Safety`).
     unsafe { Descriptor::is_contiguous(this).then(|| base(this)) }
+}
+
+/// Returns the address of one element of a datatype; `None` if it does not lie in the first element of the section.
+///
+/// # Safety
+///
+/// - The descriptor comes from a Fortran compiler.
+#[inline(always)]
+pub unsafe fn one(this: *const Descriptor, datatype: raw::Datatype) -> Option<*mut c_void> {
+    // SAFETY: the descriptor comes from a compiler (`# Safety`).
+    unsafe {
+        let fits = || match quietly(|| layout::bounds(datatype)) {
+            Ok(bounds) => bounds.low >= 0 && bounds.high <= (*this).element as i64,
+            // The call finds the error.
+            Err(_) => true,
+        };
+        (Descriptor::is_contiguous(this) || fits()).then(|| base(this))
+    }
 }
 
 /// Returns the address of the first element.

@@ -80,7 +80,10 @@ fn program(source: &str, others: &[&str], ranks: usize) {
             objects.push(object);
         }
         let mut compile = command("mpifort", &folder);
-        compile.arg(format!("-fc={compiler}")).args(["-g", "-o", name]).arg(sources.join(source));
+        compile
+            .arg(format!("-fc={compiler}"))
+            .args(["-g", "-O1", "-o", name])
+            .arg(sources.join(source));
         run(compile.args(objects));
         let program = format!("./{name}");
         run(command("mpiexec", &folder).args([

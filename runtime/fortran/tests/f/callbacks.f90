@@ -86,6 +86,7 @@ program callbacks
   call MPI_Allreduce(from, to, 3, MPI_INTEGER, op, MPI_COMM_WORLD)
   if (any(to /= [size - 1, 0, 7])) error stop 'op'
   call MPI_Op_free(op)
+  call slots()
   call MPI_Comm_create_errhandler(handler, errhandler)
   call MPI_Comm_set_errhandler(MPI_COMM_SELF, errhandler)
   call MPI_Send(from, 1, MPI_INTEGER, 99, 0, MPI_COMM_SELF, ierr)
@@ -127,4 +128,25 @@ program callbacks
   if (text /= 'a key') error stop 'nth key'
   call MPI_Info_free(info)
   call MPI_Finalize()
+contains
+  ! The places of functions of freed operations are used again, but not while a call may have the operation.
+  subroutine slots()
+    procedure(MPI_User_function), pointer :: nowhere
+    integer, asynchronous :: to(3)
+    integer :: i
+    call MPI_Op_create(largest, .true., op)
+    call MPI_Allreduce_init(from, to, 3, MPI_INTEGER, op, MPI_COMM_WORLD, MPI_INFO_NULL, request)
+    call MPI_Op_free(op)
+    do i = 1, 200
+      ! Functions that nobody calls.
+      call c_f_procpointer(transfer(int(16 * i, c_intptr_t), c_null_funptr), nowhere)
+      call MPI_Op_create(nowhere, .true., op)
+      call MPI_Op_free(op)
+    end do
+    to = -99
+    call MPI_Start(request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    if (any(to /= [size - 1, 0, 7])) error stop 'an operation that is freed'
+    call MPI_Request_free(request)
+  end subroutine
 end program

@@ -278,6 +278,16 @@ contains
     call MPI_Accumulate(x(1:24:3), 4, pair, other, 0_MPI_ADDRESS_KIND, 8, MPI_INTEGER, MPI_SUM, window)
     call MPI_Win_fence(0, window)
     if (any(memory /= 100 + x(1:24:3))) error stop 'an update'
+    call MPI_Win_fence(0, window)
+    ! One element of a section, which is no value of a larger type.
+    call MPI_Fetch_and_op(x(2:24:3), y(3:24:2), MPI_INTEGER, other, 0_MPI_ADDRESS_KIND, MPI_REPLACE, window)
+    call MPI_Win_fence(0, window)
+    if (memory(1) /= x(2) .or. y(3) /= 100 + x(1)) error stop 'one element'
+    call MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN)
+    call MPI_Fetch_and_op(x(2:24:3), y, MPI_INTEGER8, other, 0_MPI_ADDRESS_KIND, MPI_REPLACE, window, code)
+    call MPI_Error_class(code, class)
+    if (class /= MPI_ERR_BUFFER) error stop 'a value in two elements of a section'
+    call MPI_Win_fence(0, window)
     call MPI_Win_free(window)
   end subroutine
   subroutine structures()

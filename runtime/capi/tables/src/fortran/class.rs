@@ -70,6 +70,8 @@ pub enum Use {
     Blocks(String),
     /// As contiguous memory.
     Memory,
+    /// As one element of `datatype`.
+    One,
     /// Only its address.
     Base,
 }
@@ -405,6 +407,7 @@ fn argument(f: &Function, at: usize, rule: Option<&str>) -> Argument {
             match rule {
                 Some("memory") => Use::Memory,
                 Some("base") => Use::Base,
+                Some("one") => Use::One,
                 Some("blocks") => Use::Blocks(span(f, p)),
                 _ => typed(f, at).map_or(Use::Memory, |(count, of)| Use::Typed(count, of)),
             },

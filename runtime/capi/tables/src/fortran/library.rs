@@ -98,9 +98,13 @@ fn by_descriptor(routine: &Routine, argument: &Argument, how: &Use) -> Code {
             );
             code.argument = format!("{local}.address()");
         }
-        Use::Memory => {
-            code.before = format!(
-                "let Some({local}) = crate::section::memory({name}) else {{\n    break 'call {};\n}};\n",
+        Use::Memory | Use::One => {
+            let found = match how {
+                Use::One => format!("one({name}, datatype_c)"),
+                _ => format!("memory({name})"),
+            };
+            code.last = format!(
+                "let Some({local}) = crate::section::{found} else {{\n    break 'call {};\n}};\n",
                 refusal(routine, "raw::ERR_BUFFER")
             );
         }
@@ -251,7 +255,11 @@ fn convert(routine: &Routine, at: usize, descriptor: bool, f08: bool) -> Code {
                     "let Some({local}) = crate::slots::{kind}({name}) else {{\n    break 'call {};\n}};\n",
                     refusal(routine, "raw::ERR_NO_MEM")
                 );
-                code.argument = local;
+                code.argument = local.clone();
+                if kind.starts_with("user_function") {
+                    code.argument = format!("{local}.call");
+                    code.after = format!("crate::slots::made(code, op_c, &{local});\n");
+                }
             }
         }
         Class::Address => code.argument = format!("{name}.cast()"),
@@ -344,7 +352,13 @@ fn export(out: &mut String, routine: &Routine, prefix: &str, end: &str) {
     let join = |each: &dyn Fn(&Code) -> &str| codes.iter().map(each).collect::<String>();
     let arguments: Vec<&str> =
         codes.iter().map(|c| c.argument.as_str()).filter(|a| !a.is_empty()).collect();
-    let (lending, mut after) = loans(routine, descriptor);
+    let (mut lending, mut after) = loans(routine, descriptor);
+    if routine.name == "MPI_Op_free" {
+        lending.push_str("let freed = op_c;\n");
+        after.push_str("crate::slots::freed(code, freed);\n");
+    } else if routine.has("op") && routine.has("request") {
+        lending.push_str("crate::slots::keep(op_c);\n");
+    }
     let mut before = join(&|c| &c.first) + &join(&|c| &c.before) + &join(&|c| &c.last) + &lending;
     after.push_str(&join(&|c| &c.after));
     if matches!(routine.name.as_str(), "MPI_Init" | "MPI_Init_thread" | "MPI_Session_init") {
