@@ -33,6 +33,8 @@ pub const UNDEFINED: c_int = -32766;
 pub const CART: c_int = 211;
 /// `MPI_GRAPH`.
 pub const GRAPH: c_int = 212;
+/// `MPI_COMM_WORLD`.
+pub const COMM_WORLD: Comm = Comm(0x101);
 /// `MPI_COMM_SELF`.
 pub const COMM_SELF: Comm = Comm(0x102);
 /// `MPI_DATATYPE_NULL`.
