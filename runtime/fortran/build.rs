@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use typepack_capi_tables::{Fortran, Tables, folder, library};
+use typepack_capi_tables::{Fortran, MODULES, Tables, folder, library};
 
 fn main() {
     println!("cargo:rerun-if-changed={}", folder().display());
@@ -19,6 +19,7 @@ fn main() {
     std::fs::write(out.join("functions.rs"), source.functions).expect("cannot write functions.rs");
     std::fs::write(out.join("exports.rs"), source.exports).expect("cannot write exports.rs");
 
+    println!("cargo:rustc-env=MODULES_VERSION={MODULES}");
     let stand_in = out.join("libmpi_abi.so");
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let made = Command::new(&compiler)
@@ -27,6 +28,9 @@ fn main() {
         .status();
     assert!(made.is_ok_and(|status| status.success()), "{}: failed", compiler.display());
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libmpifort_abi.so.1");
+    // The linker may leave libmpi_abi.so.1 out of the libraries of a program in Fortran, which calls only this library.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-rpath,$ORIGIN");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,--enable-new-dtags");
     println!("cargo:rustc-cdylib-link-arg=-Wl,--no-as-needed");
     println!("cargo:rustc-cdylib-link-arg={}", stand_in.display());
 }

@@ -5,7 +5,9 @@
 //! passes this address in place of a Fortran status to ignore the status. The function is `MPI_Type_struct`
 //! of MPI-1. The other functions of the block are inline functions in the header.
 //!
-//! `typepack_quiet_errors` and `typepack_pack` are for our Fortran library, which looks for them by name.
+//! Five private functions are for `libmpifort_abi.so.1`, which finds them by their names. Three of them make the types of
+//! the calls of MPI-1 in Fortran, whose displacements are INTEGERs, and which therefore decode with combiners of their
+//! own.
 
 use crate::argument::FromC;
 use crate::count_width::Large;
@@ -89,5 +91,76 @@ pub unsafe extern "C" fn typepack_pack(
             pack::pack::<Large>(inbuf, incount, datatype, outbuf, outsize, position)
         }?;
         Ok::<_, crate::error::Failure>(())
+    })
+}
+
+/// `MPI_TYPE_HVECTOR` of MPI-1 in Fortran.
+///
+/// # Safety
+///
+/// - `newtype` is null, or satisfies the promise of [`Output`](crate::argument::Output).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn typepack_type_hvector_integer(
+    count: c_int,
+    blocklength: c_int,
+    stride: c_int,
+    oldtype: raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> c_int {
+    entry::enter(&"MPI_Type_hvector", At::Nothing, || {
+        // SAFETY: the pointer satisfies the promise of the type to which it is converted (condition of `# Safety`).
+        let newtype = unsafe { FromC::from_c(newtype) };
+        construct::hvector_integer(count, blocklength, stride, oldtype, newtype)
+    })
+}
+
+/// `MPI_TYPE_HINDEXED` of MPI-1 in Fortran.
+///
+/// # Safety
+///
+/// - Each pointer is null, or satisfies the promise of the type to which it is converted, as for [`MPI_Type_struct`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn typepack_type_hindexed_integer(
+    count: c_int,
+    blocklengths: *const c_int,
+    displacements: *const c_int,
+    oldtype: raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> c_int {
+    entry::enter(&"MPI_Type_hindexed", At::Nothing, || {
+        // SAFETY: each pointer satisfies the promise of the type to which it is converted (condition of
+        // `# Safety`).
+        let (blocklengths, displacements, newtype) = unsafe {
+            (FromC::from_c(blocklengths), FromC::from_c(displacements), FromC::from_c(newtype))
+        };
+        construct::hindexed_integer(count, blocklengths, displacements, oldtype, newtype)
+    })
+}
+
+/// `MPI_TYPE_STRUCT` of MPI-1 in Fortran.
+///
+/// # Safety
+///
+/// - Each pointer is null, or satisfies the promise of the type to which it is converted, as for [`MPI_Type_struct`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn typepack_type_struct_integer(
+    count: c_int,
+    blocklengths: *const c_int,
+    displacements: *const c_int,
+    types: *const raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> c_int {
+    entry::enter(&"MPI_Type_struct", At::Nothing, || {
+        // SAFETY: each pointer satisfies the promise of the type to which it is converted (condition of
+        // `# Safety`).
+        let (blocklengths, displacements, types, newtype) = unsafe {
+            (
+                FromC::from_c(blocklengths),
+                FromC::from_c(displacements),
+                FromC::from_c(types),
+                FromC::from_c(newtype),
+            )
+        };
+        construct::struct_integer(count, blocklengths, displacements, types, newtype)
     })
 }

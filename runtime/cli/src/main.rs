@@ -13,6 +13,7 @@ use clap::{Parser, Subcommand};
 mod agree;
 mod demo;
 mod explain;
+mod fortran;
 mod halo;
 mod info;
 mod progress;
@@ -33,6 +34,7 @@ Examples:
   mpiexec -n 2 typepack halo --grid 128x128x128 --ranks 2x1x1 --verify
   typepack run -- mpiexec -n 4 ./app
   typepack shim --mpicc /usr/bin/mpicc --out shim
+  typepack fortran --fc gfortran-13
   typepack halo --help"
 )]
 pub struct Cli {
@@ -84,6 +86,12 @@ pub enum Command {
     /// library, the shim. `typepack run --library FOLDER/libtypepack_shim.so -- COMMAND` starts programs of
     /// that MPI library with typepack's kernels. The shim is for this MPI library and this typepack.
     Shim(shim::Options),
+    /// Make the Fortran modules for a compiler
+    ///
+    /// `mpifort` does this when a compiler is first used, so this command is for what comes later than the
+    /// installation and before the first user: it puts the modules into the prefix if that is writable, else into
+    /// the user's cache. One line says where they are, and another one what the compiler lacks.
+    Fortran(fortran::Options),
 }
 
 fn main() -> ExitCode {
@@ -92,12 +100,15 @@ fn main() -> ExitCode {
         Err(error) if !error.use_stderr() => return help(&error),
         Err(error) => Err(line(&error)),
     };
-    // This command starts a job of another MPI library, and joins none.
+    // These commands join no job. The first one starts a job of another MPI library.
     if let Ok(Command::Run(options)) = &command {
         return ExitCode::from(run::run(options));
     }
     if let Ok(Command::Shim(options)) = &command {
         return ExitCode::from(shim::run(options));
+    }
+    if let Ok(Command::Fortran(options)) = &command {
+        return ExitCode::from(fortran::run(options));
     }
     let mode = match &command {
         Ok(Command::Halo(options)) => options.jit.map(|jit| jit.to_string()),
@@ -155,6 +166,7 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
         // `main` runs these commands before it joins a job.
         Command::Run(options) => Err(Stop::Agreed(run::run(&options))),
         Command::Shim(options) => Err(Stop::Agreed(shim::run(&options))),
+        Command::Fortran(options) => Err(Stop::Agreed(fortran::run(&options))),
     }
 }
 

@@ -582,12 +582,15 @@
       common /MPIFCMB5/ MPI_UNWEIGHTED
       common /MPIFCMB9/ MPI_WEIGHTS_EMPTY
       common /MPIFCMBA/ MPI_BUFFER_AUTOMATIC
+      integer :: TYPEPACK_MODULES
+      common /TYPEPACKMODULES1/ TYPEPACK_MODULES
       save /MPIPRIV1/
       save /MPIPRIV2/
       save /MPIPRIVC/
       save /MPIFCMB5/
       save /MPIFCMB9/
       save /MPIFCMBA/
+      save /TYPEPACKMODULES1/
       EXTERNAL MPI_NULL_COPY_FN
       EXTERNAL MPI_DUP_FN
       EXTERNAL MPI_NULL_DELETE_FN

@@ -8,15 +8,17 @@
 //! 2. `sentinel.rs`: what Fortran tells by an address (`MPI_IN_PLACE`). `handle.rs`: handles as integers. `index.rs`,
 //!    `text.rs`, `attribute.rs`: numbers, strings, values of attributes. `outcome.rs`: the error code.
 //! 3. `below.rs`: functions that not every library has. `refusal.rs`: errors that the library finds itself.
-//!    `lifecycle.rs`: what happens after init and before finalize.
+//!    `version.rs`: with which modules the program was compiled. `lifecycle.rs`: what happens after init and before
+//!    finalize.
 //! 4. `callback.rs`: C functions that call Fortran functions whose object has an extra state; `slots.rs`: for those
 //!    without one.
-//! 5. `descriptor.rs`: an array as Fortran passes it; `layout.rs`: where the bytes of a datatype lie; `shape.rs`: an array
-//!    section as a datatype; `section.rs`: choice buffers by descriptor. `span.rs`: the bytes that a call takes of a
+//! 5. `descriptor.rs`: an array as Fortran passes it; `layout.rs`: where the bytes of a datatype lie; `shape.rs`: an
+//!    array section as a datatype; `section.rs`: choice buffers by descriptor. `span.rs`: the bytes that a call takes of a
 //!    buffer of several blocks; `loan.rs`: a copy of a section for such a call; `pending.rs`: the copies of operations
 //!    that go on.
-//! 6. `hand.rs`: routines that the tables do not describe. `removed.rs`: names that MPI-3.0 removed. `exports.rs`: all
-//!    others, made by `build.rs` from `runtime/capi/abi/functions.csv` and `runtime/capi/abi/fortran.csv`.
+//! 6. `hand.rs`: routines that the tables do not describe. `probe.rs`: what the probe of `mpifort` asks. `removed.rs`:
+//!    names that MPI-3.0 removed. `exports.rs`: all others, made by `build.rs` from `runtime/capi/abi/functions.csv` and
+//!    `runtime/capi/abi/fortran.csv`.
 
 mod abi;
 mod raw;
@@ -31,6 +33,7 @@ mod text;
 mod below;
 mod lifecycle;
 mod refusal;
+mod version;
 
 mod callback;
 mod slots;
@@ -45,4 +48,5 @@ mod span;
 
 mod exports;
 mod hand;
+mod probe;
 mod removed;

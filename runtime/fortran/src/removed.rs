@@ -5,6 +5,7 @@ use crate::outcome::give;
 use crate::refusal::caught;
 use crate::{abi, below, raw, refusal, slots};
 use std::ffi::{c_int, c_void};
+use std::mem::transmute;
 
 macro_rules! removed {
     ($($(#[$doc:meta])* $name:ident $profiled:ident($($argument:ident: $kind:ty),*) $body:block)*) => {
@@ -82,27 +83,40 @@ removed! {
     mpi_type_hvector_ pmpi_type_hvector_(
         count: *mut c_int, length: *mut c_int, stride: *mut c_int, oldtype: *mut c_int, newtype: *mut c_int
     ) {
-        new_type(newtype, |new| {
-            abi::MPI_Type_create_hvector(*count, *length, *stride as raw::Aint, handle::read(oldtype), new)
+        let oldtype = handle::read(oldtype);
+        new_type(newtype, |new| match below::find(c"typepack_type_hvector_integer") {
+            None => abi::MPI_Type_create_hvector(*count, *length, *stride as raw::Aint, oldtype, new),
+            // SAFETY: typepack's library has the function with these arguments.
+            Some(make) => transmute::<*mut c_void, Hvector>(make)(*count, *length, *stride, oldtype, new),
         })
     }
     /// `MPI_TYPE_HINDEXED`.
     mpi_type_hindexed_ pmpi_type_hindexed_(
         count: *mut c_int, lengths: *mut c_int, places: *mut c_int, oldtype: *mut c_int, newtype: *mut c_int
     ) {
-        let places = wide(places, *count);
-        new_type(newtype, |new| {
-            abi::MPI_Type_create_hindexed(*count, lengths, places.as_ptr(), handle::read(oldtype), new)
+        let oldtype = handle::read(oldtype);
+        new_type(newtype, |new| match below::find(c"typepack_type_hindexed_integer") {
+            None => {
+                let places = wide(places, *count);
+                abi::MPI_Type_create_hindexed(*count, lengths, places.as_ptr(), oldtype, new)
+            }
+            // SAFETY: typepack's library has the function with these arguments.
+            Some(make) => transmute::<*mut c_void, Hindexed>(make)(*count, lengths, places, oldtype, new),
         })
     }
     /// `MPI_TYPE_STRUCT`.
     mpi_type_struct_ pmpi_type_struct_(
         count: *mut c_int, lengths: *mut c_int, places: *mut c_int, types: *mut c_int, newtype: *mut c_int
     ) {
-        let places = wide(places, *count);
         let types = handle::many::<raw::Datatype>(types, i64::from(*count));
-        let make = type_struct();
-        new_type(newtype, |new| make(*count, lengths, places.as_ptr(), types.as_ptr(), new))
+        new_type(newtype, |new| match below::find(c"typepack_type_struct_integer") {
+            None => {
+                let places = wide(places, *count);
+                type_struct()(*count, lengths, places.as_ptr(), types.as_ptr(), new)
+            }
+            // SAFETY: typepack's library has the function with these arguments.
+            Some(make) => transmute::<*mut c_void, Struct>(make)(*count, lengths, places, types.as_ptr(), new),
+        })
     }
     /// `MPI_TYPE_EXTENT`.
     mpi_type_extent_ pmpi_type_extent_(datatype: *mut c_int, extent: *mut c_int) {
@@ -145,6 +159,24 @@ removed! {
     }
 }
 
+/// The functions of typepack's library that make types which decode with the combiners for INTEGER displacements.
+type Hvector =
+    unsafe extern "C" fn(c_int, c_int, c_int, raw::Datatype, *mut raw::Datatype) -> c_int;
+type Hindexed = unsafe extern "C" fn(
+    c_int,
+    *const c_int,
+    *const c_int,
+    raw::Datatype,
+    *mut raw::Datatype,
+) -> c_int;
+type Struct = unsafe extern "C" fn(
+    c_int,
+    *const c_int,
+    *const c_int,
+    *const raw::Datatype,
+    *mut raw::Datatype,
+) -> c_int;
+
 /// `MPI_Type_struct`.
 type TypeStruct = unsafe extern "C" fn(
     c_int,
@@ -157,9 +189,9 @@ type TypeStruct = unsafe extern "C" fn(
 /// Returns `MPI_Type_struct`, which is not in the ABI, but in typepack's and MPICH's libraries: it knows `MPI_LB` and
 /// `MPI_UB`. Where it is missing, `MPI_Type_create_struct` takes its place, which knows all other types.
 fn type_struct() -> TypeStruct {
-    let Some(found) = below::find(c"MPI_Type_struct") else {
-        return abi::MPI_Type_create_struct;
-    };
-    // SAFETY: every library that has the function has it with these arguments (MPI-2.2).
-    unsafe { std::mem::transmute::<*mut c_void, TypeStruct>(found) }
+    match below::find(c"MPI_Type_struct") {
+        None => abi::MPI_Type_create_struct,
+        // SAFETY: every library that has the function has it with these arguments (MPI-2.2).
+        Some(found) => unsafe { transmute::<*mut c_void, TypeStruct>(found) },
+    }
 }

@@ -120,19 +120,160 @@ programs! {
     languages "languages.f90" ["languages.c"];
 }
 
+/// A program that was compiled with modules of another version says so in one line when it starts, in all three forms.
+/// The modules here are those of this version with the name of another version.
+#[test]
+fn modules_of_another_version_are_named() {
+    let folder = folder("versions");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let others = folder.join("others");
+    std::fs::create_dir_all(&others).expect("a directory");
+    for name in ["mpi_f08.f90", "mpi.f90", "mpif.h"] {
+        let text = std::fs::read_to_string(include.join(name)).expect("a source");
+        assert!(text.contains("/TYPEPACKMODULES1/"), "{name}");
+        let other = text.replace("/TYPEPACKMODULES1/", "/TYPEPACKMODULES2/");
+        std::fs::write(others.join(name), other).expect("the file is written");
+    }
+    let program = |form: &str| {
+        let form = match form {
+            "mpif.h" => "      implicit none\n      include 'mpif.h'\n".to_owned(),
+            module => format!("      use {module}, only : MPI_Init, MPI_Finalize\n"),
+        };
+        let text = "      integer :: code\n      call MPI_Init(code)\n      call MPI_Finalize(code)\n      end\n";
+        format!("      program short\n{form}{text}")
+    };
+    for compiler in compilers() {
+        let chosen = format!("-fc={compiler}");
+        let modules = folder.join(compiler);
+        std::fs::create_dir_all(&modules).expect("a directory");
+        for source in ["mpi_f08.f90", "mpi.f90"] {
+            let mut compile = Command::new(compiler);
+            run(compile.current_dir(&modules).arg("-c").arg(others.join(source)));
+        }
+        for form in ["mpi_f08", "mpi", "mpif.h"] {
+            std::fs::write(folder.join("short.f90"), program(form)).expect("the file is written");
+            for (other, lines) in [(false, 0), (true, 1)] {
+                let mut compile = command("mpifort", &folder);
+                compile.args([&chosen, "short.f90", "-o", "short"]);
+                if other {
+                    compile.arg(format!("-I{}", modules.display()));
+                    compile.arg(format!("-I{}", others.display()));
+                }
+                // The wrapper's folders come first.
+                let said = run(compile.arg("-show"));
+                let mut words: Vec<&str> = said.split_whitespace().collect();
+                if other {
+                    let is_own = |word: &&str| word.starts_with("-I");
+                    let first = words.iter().take_while(|word| !word.ends_with(".f90")).count();
+                    let own = words[..first].iter().filter(|word| is_own(word)).count();
+                    words.drain(1..=own);
+                }
+                run(Command::new(words[0]).current_dir(&folder).args(&words[1..]));
+                let mut start = command("mpiexec", &folder);
+                let said = run(start.args(["-n", "2", "./short"]).env_remove("TYPEPACK_QUIET"));
+                assert_eq!(said.lines().count(), lines, "{compiler} {form}: {said}");
+                assert_eq!(said.contains("Fortran modules of version 2, but"), other, "{said}");
+                let mut quiet = command("mpiexec", &folder);
+                let said = run(quiet.args(["-n", "2", "./short"]).env("TYPEPACK_QUIET", "1"));
+                assert_eq!(said, "", "{compiler} {form}");
+            }
+        }
+    }
+}
+
+/// Without a compiler, each test here passes, and says that it is skipped.
+#[test]
+fn without_a_compiler_tests_are_skipped() {
+    let folder = folder("skipped");
+    let (file, empty) = (folder.join("list"), folder.join("empty"));
+    std::fs::create_dir_all(&empty).expect("a directory");
+    let _from_an_earlier_run = std::fs::remove_file(&file);
+    let tests =
+        ["programs::sections", "programs::fixed_source_form", "programs::modules_need_no_cache"];
+    let exe = std::env::current_exe().expect("the path of this program");
+    let mut again = Command::new(exe);
+    again.arg("--exact").args(tests).env("PATH", &empty).env("TEST_SKIPPED", &file);
+    run(&mut again);
+    let list = std::fs::read_to_string(&file).expect("a list");
+    for test in tests {
+        let line = format!(" {test}: there is no Fortran compiler ");
+        assert!(list.contains(&line), "{test}: {list}");
+    }
+}
+
+/// Runs `mpifort`, and checks that it fails with one line. Returns the line.
+fn refusal(command: &mut Command) -> String {
+    let output = command.output().expect("mpifort runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && text.lines().count() == 1, "{output:?}");
+    text
+}
+
 #[test]
 fn options_that_change_kinds_are_refused() {
     if compilers().is_empty() {
         return;
     }
     let folder = folder("refused");
-    let output = command("mpifort", &folder).args(["-fdefault-integer-8", "-c", "x.f90"]).output();
-    let output = output.expect("mpifort runs");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && text.contains("-fdefault-integer-8: "), "{text}");
+    let mpifort = |words: &[&str]| refusal(command("mpifort", &folder).args(words));
+    let line = mpifort(&["-fdefault-integer-8", "-c", "x.f90"]);
+    assert!(line.contains("-fdefault-integer-8: "), "{line}");
+    let line = mpifort(&["-fc=ifx", "-real-size", "64", "-c", "x.f90"]);
+    assert!(line.contains("-real-size 64: "), "{line}");
+    let line = mpifort(&["-fc=nvfortran", "-Mr8", "-c", "x.f90"]);
+    assert!(line.contains("-Mr8: "), "{line}");
     // As part of the compiler's name, the option would make modules that every later program gets.
-    let output = command("mpifort", &folder).args(["-fc=gfortran -i8", "-c", "x.f90"]).output();
-    let output = output.expect("mpifort runs");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && text.contains("-i8: "), "{text}");
+    let line = mpifort(&["-fc=gfortran -i8", "-c", "x.f90"]);
+    assert!(line.contains("-i8: "), "{line}");
+}
+
+/// Without a cache that can be written, the modules go to a private folder among the temporary files. Without that,
+/// one line says what was tried.
+#[test]
+fn modules_need_no_cache() {
+    let folder = folder("without-cache");
+    let file = folder.join("file");
+    std::fs::write(&file, "").expect("the file is written");
+    for compiler in compilers() {
+        let temporary = folder.join(compiler);
+        let _from_an_earlier_run = std::fs::remove_dir_all(&temporary);
+        std::fs::create_dir(&temporary).expect("a directory");
+        let mpifort = |temporary: &Path| {
+            let mut mpifort = command("mpifort", &folder);
+            mpifort.arg(format!("-fc={compiler}")).arg("-showme:compile");
+            mpifort.env("XDG_CACHE_HOME", &file).env("TMPDIR", temporary);
+            mpifort
+        };
+        let said = run(&mut mpifort(&temporary));
+        let place = format!("-I{}/typepack-fortran-", temporary.display());
+        assert!(said.starts_with(&place), "{said}");
+        // The second call finds what the first one has made.
+        assert_eq!(run(&mut mpifort(&temporary)), said);
+        let line = refusal(&mut mpifort(&file));
+        let (start, cache) =
+            ("mpifort: there is no place for the Fortran modules (", file.display());
+        assert!(line.starts_with(&format!("{start}{cache}/typepack/fortran: ")), "{line}");
+        assert!(line.contains(&format!("; {cache}/typepack-fortran-")), "{line}");
+    }
+}
+
+/// If a module has gone from the cache, `mpifort` makes it again.
+#[test]
+fn a_lost_module_is_made_again() {
+    let folder = folder("lost");
+    for compiler in compilers() {
+        let mpifort = || {
+            let mut mpifort = command("mpifort", &folder);
+            mpifort.arg(format!("-fc={compiler}")).arg("-showme:incdirs");
+            mpifort.env("XDG_CACHE_HOME", folder.join("cache"));
+            run(&mut mpifort)
+        };
+        let said = mpifort();
+        let modules = Path::new(said.split(' ').next().expect("a directory"));
+        for name in ["mpi.mod", "mpi_f08.mod"] {
+            std::fs::remove_file(modules.join(name)).expect("the module was there");
+            assert_eq!(mpifort(), said);
+            assert!(modules.join(name).exists(), "{compiler}: {name}");
+        }
+    }
 }

@@ -4,6 +4,7 @@
 mod harness;
 
 mod endings;
+mod fortran;
 mod linked;
 mod manual;
 mod output;

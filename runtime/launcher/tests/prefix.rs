@@ -29,12 +29,12 @@ int main(int argc, char **argv)
 "#;
 
 /// Returns the root directory of the repository.
-fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 /// Returns the build directory of these tests. Builds the library and the command-line tool there first.
-fn built() -> &'static Path {
+pub fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let folder =
@@ -59,10 +59,10 @@ fn built() -> &'static Path {
 }
 
 /// A directory for one test. Dropping the value removes the directory.
-struct Scratch(PathBuf);
+pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("prefix-{}-{number}", std::process::id());
@@ -72,7 +72,7 @@ impl Scratch {
     }
 
     /// Writes `text` to a new file in the directory, and returns the file's path.
-    fn file(&self, name: &str, text: &str) -> PathBuf {
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, text).expect("the file is written");
         path
@@ -97,18 +97,21 @@ fn limited(program: impl AsRef<Path>) -> Command {
     for name in ["TYPEPACK_CC", "TYPEPACK_CXX", "MPICH_CC", "MPICH_CXX", "OMPI_CC", "OMPI_CXX"] {
         command.env_remove(name);
     }
+    for name in ["TYPEPACK_FC", "MPICH_FC", "OMPI_FC", "FC", "FFLAGS", "MPIFC", "MPIFORT"] {
+        command.env_remove(name);
+    }
     for name in ["CPPFLAGS", "CXXFLAGS", "LDFLAGS", "MPICC", "MPICXX", "MPIEXEC_TIMEOUT"] {
         command.env_remove(name);
     }
     command
 }
 
-fn output(mut command: Command) -> Output {
+pub fn output(mut command: Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
 /// Runs a command, checks that it succeeds, and returns its standard output.
-fn good(command: Command) -> String {
+pub fn good(command: Command) -> String {
     let shown = format!("{command:?}");
     let done = output(command);
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -122,17 +125,17 @@ fn good(command: Command) -> String {
 }
 
 /// Returns a command that runs `program` with these arguments, made by [`limited`].
-fn call(program: impl AsRef<Path>, arguments: &[&str]) -> Command {
+pub fn call(program: impl AsRef<Path>, arguments: &[&str]) -> Command {
     let mut command = limited(program);
     command.args(arguments);
     command
 }
 
-fn script(arguments: &[&str]) -> Command {
+pub fn script(arguments: &[&str]) -> Command {
     call(root().join("scripts/install"), arguments)
 }
 
-fn text(path: &Path) -> &str {
+pub fn text(path: &Path) -> &str {
     path.to_str().expect("the path is UTF-8")
 }
 
@@ -141,7 +144,7 @@ fn install(prefix: &Path) {
 }
 
 /// Returns an installed prefix that several tests share. None of these tests may change the prefix.
-fn prefix() -> &'static Path {
+pub fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefix");
@@ -153,7 +156,7 @@ fn prefix() -> &'static Path {
 }
 
 /// Runs `program` on two ranks with the `mpiexec` of `prefix`, and checks that each rank prints its greeting.
-fn says_hello(prefix: &Path, program: &Path, library_path: Option<&Path>) {
+pub fn says_hello(prefix: &Path, program: &Path, library_path: Option<&Path>) {
     let mut command = call(prefix.join("bin/mpiexec"), &["-n", "2", text(program)]);
     if let Some(path) = library_path {
         command.env("LD_LIBRARY_PATH", path);
@@ -165,7 +168,7 @@ fn says_hello(prefix: &Path, program: &Path, library_path: Option<&Path>) {
 }
 
 /// Returns true if `tool` is installed. Otherwise prints that the test is skipped, and returns false.
-fn installed(tool: &str) -> bool {
+pub fn installed(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
     if !found {
         skipped(format_args!("{tool} is not installed (scripts/setup --tests installs it)"));
@@ -174,12 +177,13 @@ fn installed(tool: &str) -> bool {
 }
 
 /// Returns a value of PATH in which the shared prefix comes first.
-fn search_path() -> String {
+pub fn search_path() -> String {
     format!("{}/bin:{}", text(prefix()), std::env::var("PATH").unwrap_or_default())
 }
 
-/// Returns the names of all files and directories below `folder`. The names of directories end in a slash.
-fn names(folder: &Path) -> Vec<String> {
+/// Returns the names of all files and directories below `folder`. The names of directories end in a slash. Which Fortran
+/// modules there are depends on the compilers of the machine.
+pub fn names(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(next) = open.pop() {
@@ -188,6 +192,9 @@ fn names(folder: &Path) -> Vec<String> {
             let name = entry.path();
             let name =
                 text(name.strip_prefix(folder).expect("the path is below the folder")).to_owned();
+            if name.starts_with("lib/typepack/fortran/") {
+                continue;
+            }
             if entry.file_type().expect("the entry has a type").is_dir() {
                 open.push(entry.path());
                 found.push(format!("{name}/"));
@@ -201,7 +208,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// What is installed, except for the examples.
-const INSTALLED: [&str; 47] = [
+const INSTALLED: [&str; 50] = [
     "bin/",
     "bin/mpiCC",
     "bin/mpic++",
@@ -231,6 +238,8 @@ const INSTALLED: [&str; 47] = [
     "lib/pkgconfig/mpi_abi.pc",
     "lib/pkgconfig/mpifort_abi.pc",
     "lib/pkgconfig/typepack.pc",
+    "lib/typepack/",
+    "lib/typepack/fortran/",
     "share/",
     "share/man/",
     "share/man/man1/",
@@ -253,7 +262,7 @@ const INSTALLED: [&str; 47] = [
 ];
 
 /// Returns all installed names: those of [`INSTALLED`] and the examples.
-fn all_installed() -> Vec<String> {
+pub fn all_installed() -> Vec<String> {
     let mut found: Vec<String> = INSTALLED.map(String::from).into();
     for folder in ["c", "python"] {
         let sources = fs::read_dir(root().join("runtime/examples").join(folder)).expect(folder);

@@ -20,7 +20,7 @@ mod wrappers;
 pub use constants::constants;
 pub use cxx::{Method, cxx};
 pub use exports::exports;
-pub use fortran::{Form, Fortran, Library, Rule, include_file, library, module};
+pub use fortran::{Form, Fortran, Library, MODULES, Rule, include_file, library, module};
 pub use header::header;
 pub use rows::{Built, Callback, Compat, Constant, Function, HANDLES, Handled, Parameter, number};
 pub use shim::{Shim, shim};

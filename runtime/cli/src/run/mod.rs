@@ -131,7 +131,7 @@ fn preload(library: &Path, before: Option<OsString>) -> OsString {
 fn reasons(command: &[OsString], is_shim: bool) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, word) in command.iter().enumerate() {
-        let Some(path) = file(word, at == 0) else { continue };
+        let Some(path) = executable(word, at == 0) else { continue };
         if let Some(reason) = reason(&path, is_shim) {
             let line = format!("run: {}: {reason}", word.display());
             if !lines.contains(&line) {
@@ -144,7 +144,7 @@ fn reasons(command: &[OsString], is_shim: bool) -> Vec<String> {
 
 /// Returns the executable file that a word names. The first word of a command is looked for in `PATH`, as the system
 /// does; so is no other word, because most of them are no commands.
-fn file(word: &OsStr, first: bool) -> Option<PathBuf> {
+pub fn executable(word: &OsStr, first: bool) -> Option<PathBuf> {
     let is_executable = |path: &Path| {
         path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
     };

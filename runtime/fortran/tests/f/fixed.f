@@ -4,7 +4,7 @@ C     mpif.h in fixed source form, and the names of MPI-1. Two ranks.
       INCLUDE 'mpif.h'
       INTEGER IERR, RANK, OTHER, STATUS(MPI_STATUS_SIZE), I
       INTEGER TYPE, EXTENT, LB, UB, LENGTHS(3), PLACES(3), TYPES(3)
-      INTEGER A(24), B(24)
+      INTEGER A(24), B(24), OLDTYPE
       DOUBLE PRECISION T
       CALL MPI_INIT(IERR)
       CALL MPI_COMM_RANK(MPI_COMM_WORLD, RANK, IERR)
@@ -21,6 +21,7 @@ C     mpif.h in fixed source form, and the names of MPI-1. Two ranks.
       IF (B(1) .NE. 1 .OR. B(2) .NE. 4 .OR. B(4) .NE. 10) STOP 1
       CALL MPI_TYPE_EXTENT(TYPE, EXTENT, IERR)
       IF (EXTENT .NE. 40) STOP 2
+      CALL DECODE(TYPE, MPI_COMBINER_HVECTOR_INTEGER, 2, 4, 1, 12)
       CALL MPI_TYPE_FREE(TYPE, IERR)
       LENGTHS(1) = 1
       LENGTHS(2) = 2
@@ -28,6 +29,10 @@ C     mpif.h in fixed source form, and the names of MPI-1. Two ranks.
       PLACES(1) = -8
       PLACES(2) = 0
       PLACES(3) = 32
+      CALL MPI_TYPE_HINDEXED(2, LENGTHS, PLACES, MPI_INTEGER, TYPE,
+     &                       IERR)
+      CALL DECODE(TYPE, MPI_COMBINER_HINDEXED_INTEGER, 3, 2, 2, -8)
+      CALL MPI_TYPE_FREE(TYPE, IERR)
       TYPES(1) = MPI_LB
       TYPES(2) = MPI_INTEGER
       TYPES(3) = MPI_UB
@@ -35,8 +40,41 @@ C     mpif.h in fixed source form, and the names of MPI-1. Two ranks.
       CALL MPI_TYPE_LB(TYPE, LB, IERR)
       CALL MPI_TYPE_UB(TYPE, UB, IERR)
       IF (LB .NE. -8 .OR. UB .NE. 32) STOP 3
+      CALL DECODE(TYPE, MPI_COMBINER_STRUCT_INTEGER, 4, 3, 3, -8)
+C     The markers last in types that are made of the type.
+      OLDTYPE = TYPE
+      CALL MPI_TYPE_HVECTOR(2, 1, 100, OLDTYPE, TYPE, IERR)
+      CALL MPI_TYPE_LB(TYPE, LB, IERR)
+      CALL MPI_TYPE_UB(TYPE, UB, IERR)
+      IF (LB .NE. -8 .OR. UB .NE. 132) STOP 5
+      CALL MPI_TYPE_FREE(OLDTYPE, IERR)
+      CALL MPI_TYPE_FREE(TYPE, IERR)
+C     The names with addresses of the right kind decode as ever.
+      CALL MPI_TYPE_CREATE_HVECTOR(4, 1, INT(12, MPI_ADDRESS_KIND),
+     &                             MPI_INTEGER, TYPE, IERR)
+      CALL DECODE(TYPE, MPI_COMBINER_HVECTOR, 2, 4, 1, 12)
       CALL MPI_TYPE_FREE(TYPE, IERR)
       CALL MPI_BARRIER(MPI_COMM_WORLD, IERR)
       IF (MPI_WTIME() .LT. T) STOP 4
       CALL MPI_FINALIZE(IERR)
+      END
+
+C     Checks how a type decodes: the combiner, the numbers of integers
+C     and of addresses, the first of each.
+      SUBROUTINE DECODE(TYPE, COMBINER, NINT, FIRST, NADDR, PLACE)
+      IMPLICIT NONE
+      INCLUDE 'mpif.h'
+      INTEGER TYPE, COMBINER, NINT, FIRST, NADDR, PLACE
+      INTEGER NI, NA, ND, FOUND, IERR, INTS(9), TYPES(9), I
+      INTEGER(KIND=MPI_ADDRESS_KIND) ADDRS(9)
+      CALL MPI_TYPE_GET_ENVELOPE(TYPE, NI, NA, ND, FOUND, IERR)
+      IF (FOUND .NE. COMBINER) STOP 11
+      IF (NI .NE. NINT .OR. NA .NE. NADDR) STOP 12
+      CALL MPI_TYPE_GET_CONTENTS(TYPE, 9, 9, 9, INTS, ADDRS, TYPES,
+     &                           IERR)
+      IF (INTS(1) .NE. FIRST .OR. ADDRS(1) .NE. PLACE) STOP 13
+      DO 20 I = 1, ND
+        IF (TYPES(I) .NE. MPI_LB .AND. TYPES(I) .NE. MPI_UB .AND.
+     &      TYPES(I) .NE. MPI_INTEGER) STOP 14
+   20 CONTINUE
       END

@@ -1,9 +1,15 @@
-//! The Fortran modules for a compiler, which are made once and kept in the user's cache.
+//! The Fortran modules for a compiler, which are made once and kept.
 //!
 //! A module file (`.mod`) can only be read by the compiler that has written it, often only by the same version. So the
-//! directory has a name made from what the compiler says about its version, and from the sources of the modules.
+//! folder has a name made from what the compiler says about its version, and from the sources of the modules.
+//! `cache.rs` knows where the folders are.
+//!
+//! A probe finds out whether the library understands how the compiler passes arrays: `probe.f90`, a program that runs.
 
+use super::cache::{self, Place};
+use super::kinds::refuse;
 use super::prefix::Places;
+use super::{cannot_run, line};
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -12,83 +18,89 @@ use std::process::{Command, Output};
 /// The sources, in the order in which they are compiled.
 const SOURCES: [&str; 2] = ["mpi_f08.f90", "mpi.f90"];
 
-/// The beginnings of options that change the kind of INTEGER or REAL.
-const KINDS: [&str; 8] = [
-    "-fdefault-integer-",
-    "-fdefault-real-",
-    "-fdefault-double-",
-    "-finteger-4-integer-",
-    "-freal-",
-    "-i8",
-    "-r8",
-    "-r16",
-];
+/// The source of the probe.
+const PROBE: &str = include_str!("probe.f90");
 
-/// Refuses options that change the kind of INTEGER or REAL.
+/// Finds the modules for `compiler`, or makes them. Returns what is missing in modules that have just been made.
 ///
 /// # Errors
 ///
-/// Returns a one-line message about the first such option.
-pub fn refuse(arguments: &[OsString]) -> Result<(), String> {
-    let text = |argument: &OsString| argument.to_str().unwrap_or_default().to_owned();
-    match arguments.iter().map(text).find(|text| KINDS.iter().any(|kind| text.starts_with(kind))) {
-        None => Ok(()),
-        Some(option) => Err(format!(
-            "{option}: the MPI library has the default kinds of INTEGER and REAL; declare the kinds in the program"
-        )),
-    }
-}
-
-/// Finds the modules for `compiler`, or makes them.
-///
-/// # Errors
-///
-/// Returns a message if the compiler cannot be run or refuses a module, or if there is no place for the modules.
-pub fn modules(compiler: &[OsString], places: &mut Places) -> Result<(), String> {
+/// Returns a message and an exit code if the compiler cannot be run or refuses a module, or if there is no place for the
+/// modules.
+pub fn modules(compiler: &[OsString], places: &mut Places) -> Result<Option<String>, (String, u8)> {
+    let wrong = |message| (message, 1);
     // Options may also be part of the compiler's name (`-fc="gfortran -i8"`).
-    refuse(compiler.get(1..).unwrap_or_default())?;
-    let sources = places.fortran.clone().unwrap_or_else(|| places.include.clone());
-    let name = key(compiler, &sources)?;
-    let cache = cache()?;
-    let folder = cache.join(&name);
-    if !folder.join("mpi_f08.mod").exists() || !folder.join("mpi.mod").exists() {
-        make(compiler, &sources, &cache, &folder)?;
+    refuse(compiler.get(1..).unwrap_or_default()).map_err(wrong)?;
+    let version = command(compiler, None)
+        .map_err(wrong)?
+        .arg("--version")
+        .output()
+        .map_err(|error| cannot_run(compiler, &error))?;
+    let name = key(compiler, version, sources(places)).map_err(wrong)?;
+    let stores = cache::places(places.store.as_deref(), |name| std::env::var_os(name));
+    if let Some(folder) = stores.iter().find_map(|place| place.complete(&name)) {
+        places.modules = Some(folder);
+        return Ok(None);
     }
+    let folder = make(compiler, places, &stores, &name).map_err(wrong)?;
+    let missing = cache::missing(&folder);
     places.modules = Some(folder);
-    Ok(())
+    Ok(missing)
 }
 
-fn run(
-    compiler: &[OsString],
-    arguments: &[OsString],
-    folder: Option<&Path>,
-) -> Result<Output, String> {
+/// Says where the modules for `compiler` are, and what is missing there.
+pub fn report(compiler: &[OsString], places: &Places) -> String {
+    let folder = places.modules.as_deref().unwrap_or(Path::new(""));
+    let mut text = format!("{}: modules in {}\n", shown(compiler), folder.display());
+    if let Some(missing) = cache::missing(folder) {
+        text += &missing;
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns the folder with the sources of the modules.
+fn sources(places: &Places) -> &Path {
+    places.fortran.as_deref().unwrap_or(&places.include)
+}
+
+/// Returns the compiler as the user has named it.
+fn shown(compiler: &[OsString]) -> String {
+    compiler.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a command that runs the compiler in a folder.
+fn command(compiler: &[OsString], folder: Option<&Path>) -> Result<Command, String> {
     let (program, own) = compiler.split_first().ok_or("the name of the compiler is empty")?;
     // The modules are compiled in a directory of their own.
     let path = Path::new(program);
     let is_path = path.is_relative() && path.components().count() > 1;
     let absolute = if is_path { std::path::absolute(path).ok() } else { None };
     let mut command = Command::new(absolute.as_deref().unwrap_or(path));
-    command.args(own).args(arguments);
+    command.args(own);
     if let Some(folder) = folder {
         command.current_dir(folder);
     }
-    command.output().map_err(|error| {
-        format!("cannot run the compiler '{}': {error}", program.to_string_lossy())
-    })
+    Ok(command)
+}
+
+fn run(compiler: &[OsString], arguments: &[OsString], folder: &Path) -> Result<Output, String> {
+    let output = command(compiler, Some(folder))?.args(arguments).output();
+    output.map_err(|error| cannot_run(compiler, &error).0)
 }
 
 /// Returns the name of the directory for the compiler's modules.
-fn key(compiler: &[OsString], sources: &Path) -> Result<String, String> {
-    let version = run(compiler, &["--version".into()], None)?;
+fn key(compiler: &[OsString], version: Output, sources: &Path) -> Result<String, String> {
     if !version.status.success() {
         let program = compiler.first().map(|name| name.to_string_lossy()).unwrap_or_default();
         return Err(format!("the compiler '{program}' does not know the option --version"));
     }
     let mut hasher = DefaultHasher::new();
     version.stdout.hash(&mut hasher);
+    // What is missing depends on the library, too.
+    (env!("CARGO_PKG_VERSION"), PROBE).hash(&mut hasher);
     // An option such as `-m32` changes the modules, too.
-    compiler.hash(&mut hasher);
+    compiler.get(1..).hash(&mut hasher);
     for source in SOURCES {
         let path = sources.join(source);
         let text = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -99,51 +111,93 @@ fn key(compiler: &[OsString], sources: &Path) -> Result<String, String> {
     Ok(format!("{program}-{:016x}", hasher.finish()))
 }
 
-/// Returns the directory that contains those of all compilers.
-fn cache() -> Result<PathBuf, String> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let base = set("XDG_CACHE_HOME").map(PathBuf::from);
-    let base = base.or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
-    match base {
-        Some(base) => Ok(base.join("typepack/fortran")),
-        None => Err("there is no place for the Fortran modules: set HOME or XDG_CACHE_HOME".into()),
+/// Compiles the modules in the first place that can be written, and returns their folder.
+fn make(
+    compiler: &[OsString],
+    places: &Places,
+    stores: &[Place],
+    name: &str,
+) -> Result<PathBuf, String> {
+    let mut reasons = Vec::new();
+    for place in stores {
+        let own = match place.begin() {
+            Ok(own) => own,
+            Err(error) => {
+                reasons.push(format!("{}: {error}", place.folder.display()));
+                continue;
+            }
+        };
+        let placed = compile(compiler, places, &own).and_then(|missing| {
+            cache::finish(&own, name, missing.as_deref())
+                .map_err(|error| format!("{}: {error}", own.display()))
+        });
+        if placed.is_err() {
+            cache::abandon(&own);
+        }
+        return placed;
+    }
+    Err(format!("there is no place for the Fortran modules ({})", reasons.join("; ")))
+}
+
+/// Compiles the modules in the folder `own`. Arrays reach `mpi_f08` by descriptor, so this module goes again if the
+/// compiler's descriptors are not understood. The others do without. Returns a line about that.
+fn compile(compiler: &[OsString], places: &Places, own: &Path) -> Result<Option<String>, String> {
+    let module = |source: &str| {
+        let path = sources(places).join(source);
+        succeed(run(compiler, &["-c".into(), path.into_os_string()], own)?)
+            .map_err(|said| format!("the compiler cannot compile {source}: {said}"))
+    };
+    let [f08, mpi] = SOURCES;
+    let reason = module(f08).and_then(|_| probe(compiler, places, own)).err();
+    module(mpi)?;
+    let Some(reason) = reason else { return Ok(None) };
+    let _maybe_never_made = std::fs::remove_file(own.join("mpi_f08.mod"));
+    Ok(Some(format!(
+        "{}: there is no module mpi_f08 for this compiler, only mpi and mpif.h: {reason}",
+        shown(compiler)
+    )))
+}
+
+/// Compiles and runs the probe in the folder `own`, where the module `mpi_f08` is.
+fn probe(compiler: &[OsString], places: &Places, own: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("the probe: {error}");
+    std::fs::write(own.join("probe.f90"), PROBE).map_err(failed)?;
+    let mut places = places.clone();
+    places.modules = Some(own.to_owned());
+    let mut words = line::compile_words(&places);
+    words.extend(["probe.f90", "-o", "probe"].map(OsString::from));
+    words.extend(line::link_words(&places));
+    succeed(run(compiler, &words, own)?)
+        .map_err(|said| format!("the compiler cannot compile the probe: {said}"))?;
+    // The library of this prefix comes first; the compiler's own libraries may also be found by the variable.
+    let mut path = places.lib.into_os_string();
+    if let Some(others) = std::env::var_os("LD_LIBRARY_PATH").filter(|value| !value.is_empty()) {
+        path.push(":");
+        path.push(others);
+    }
+    let mut command = Command::new(own.join("probe"));
+    let output = command.current_dir(own).env("LD_LIBRARY_PATH", path).output().map_err(failed)?;
+    let status = output.status;
+    let said = succeed(output).map_err(|said| format!("the probe failed ({status}): {said}"))?;
+    match said.lines().last().map(str::trim) {
+        Some("ok") => Ok(()),
+        Some(other) => Err(format!("the library does not understand how it passes {other}")),
+        None => Err("the probe printed nothing".into()),
     }
 }
 
-/// Compiles the modules in a directory of their own, which then gets its name. So a directory with that name is
-/// complete, also if several wrappers make it at the same time.
-fn make(compiler: &[OsString], sources: &Path, cache: &Path, folder: &Path) -> Result<(), String> {
-    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    let own = cache.join(format!("new-{}", std::process::id()));
-    std::fs::create_dir_all(&own).map_err(|error| failed(&own, error))?;
-    let made = SOURCES.iter().try_for_each(|source| {
-        let arguments = ["-c".into(), sources.join(source).into_os_string()];
-        let output = run(compiler, &arguments, Some(&own))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(format!("the compiler cannot compile the module {source}: {said}"))
-    });
-    let placed = made.and_then(|()| match std::fs::rename(&own, folder) {
-        Err(error) if !folder.join("mpi.mod").exists() => Err(failed(folder, error)),
-        _ => Ok(()),
-    });
-    // If another wrapper was faster, the own directory is still there.
-    let _gone = std::fs::remove_dir_all(&own);
-    placed
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_that_change_kinds_are_refused() {
-        for option in ["-fdefault-integer-8", "-fdefault-real-8", "-freal-4-real-8", "-i8"] {
-            let error = refuse(&["-O2".into(), option.into()]).expect_err(option);
-            assert!(error.starts_with(option), "{error}");
-        }
-        assert_eq!(refuse(&["-O2".into(), "-fdefault-x".into(), "-ffree-form".into()]), Ok(()));
+/// Returns what a program printed.
+///
+/// # Errors
+///
+/// If the program failed, returns the most telling line of its errors.
+fn succeed(output: Output) -> Result<String, String> {
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
+    let said = [output.stderr, output.stdout].concat();
+    let said = String::from_utf8_lossy(&said);
+    let line = said.lines().find(|line| line.to_lowercase().contains("error"));
+    let line = line.or_else(|| said.lines().find(|line| !line.trim().is_empty()));
+    Err(line.map_or_else(|| output.status.to_string(), |line| line.trim().to_owned()))
 }

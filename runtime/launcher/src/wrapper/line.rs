@@ -37,6 +37,9 @@ pub enum Query {
     Version,
     /// What is the help text?
     Help,
+    /// Where are the Fortran modules for the compiler, and what do they lack? (`-typepack-modules`, for
+    /// `typepack fortran`)
+    Modules,
 }
 
 /// The parsed command line of the wrapper.
@@ -67,6 +70,7 @@ fn query(text: &str) -> Option<Result<Query, String>> {
         "compile_info" | "compile-info" => Query::CompileCommand,
         "link_info" | "link-info" => Query::LinkCommand,
         "help" => Query::Help,
+        "typepack-modules" => Query::Modules,
         name if ["show", "compile_", "compile-", "link_", "link-"]
             .iter()
             .any(|start| name.starts_with(start)) =>
@@ -203,7 +207,8 @@ fn with_path(option: &str, path: &OsStr) -> OsString {
     word
 }
 
-fn compile_words(places: &Places) -> Vec<OsString> {
+/// Returns the arguments that compiling needs.
+pub fn compile_words(places: &Places) -> Vec<OsString> {
     let folders = include_folders(places);
     folders.into_iter().map(|folder| with_path("-I", folder.as_os_str())).collect()
 }
@@ -219,7 +224,8 @@ fn libraries(places: &Places) -> &'static [&'static str] {
     if places.fortran.is_some() { &["mpifort_abi", "mpi_abi"] } else { &["mpi_abi"] }
 }
 
-fn link_words(places: &Places) -> Vec<OsString> {
+/// Returns the arguments that linking needs.
+pub fn link_words(places: &Places) -> Vec<OsString> {
     let lib = places.lib.as_os_str();
     let mut words = vec![with_path("-L", lib)];
     if memchr::memchr(b',', lib.as_bytes()).is_some() {
@@ -241,8 +247,8 @@ pub fn compiles(request: &Request) -> bool {
     match request.query {
         None => work(&request.arguments) != Work::Nothing,
         Some(query) => {
-            use Query::{Command, Compile, CompileCommand, IncludeDirs};
-            matches!(query, Command | Compile | CompileCommand | IncludeDirs)
+            use Query::{Command, Compile, CompileCommand, IncludeDirs, Modules};
+            matches!(query, Command | Compile | CompileCommand | IncludeDirs | Modules)
         }
     }
 }
@@ -280,8 +286,8 @@ pub fn answer(query: Query, request: &Request, places: &Places) -> String {
         }
         Query::LibraryDirs => vec![places.lib.clone().into()],
         Query::Libraries => libraries(places).iter().map(OsString::from).collect(),
-        // `mod.rs` answers the queries for the version and the help text itself.
-        Query::Version | Query::Help => Vec::new(),
+        // `mod.rs` answers these queries itself.
+        Query::Version | Query::Help | Query::Modules => Vec::new(),
     };
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
@@ -312,7 +318,7 @@ mod tests {
 
     fn places() -> Places {
         let (include, lib) = ("/p/include".into(), "/p/lib".into());
-        Places { include, lib, fortran: None, modules: None }
+        Places { include, lib, fortran: None, modules: None, store: None }
     }
 
     fn request(line: &str) -> Result<Request, String> {
@@ -484,7 +490,7 @@ mod tests {
     #[test]
     fn strange_paths() {
         let (include, lib) = ("/a b/include".into(), "/a,b/lib".into());
-        let places = Places { include, lib, fortran: None, modules: None };
+        let places = Places { include, lib, fortran: None, modules: None, store: None };
         let request = request("-show").expect("the arguments are valid");
         assert_eq!(
             answer(Query::Command, &request, &places),

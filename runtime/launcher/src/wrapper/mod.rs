@@ -2,7 +2,7 @@
 //!
 //! The steps: `prefix.rs` finds the header and the library from the wrapper's own path. `line.rs` decides
 //! whether the command line is a query or a compilation, and completes the compiler's arguments. `fortran.rs` finds or
-//! makes the Fortran modules for the compiler. This file
+//! makes the Fortran modules for the compiler; `cache.rs` knows where they are, and `kinds.rs` refuses options. This file
 //! prints the answer to a query, or replaces the wrapper's process with the compiler (`execvp`).
 //!
 //! Invariants:
@@ -13,7 +13,9 @@
 //! - The wrapper never adds a `-D` option, because some build systems take nothing but `-I`, `-L` and `-l`
 //!   from its answers.
 
+mod cache;
 mod fortran;
+mod kinds;
 mod line;
 mod prefix;
 
@@ -61,6 +63,9 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
     if request.query == Some(Query::Help) {
         return print(&help(tool));
     }
+    if request.query == Some(Query::Modules) && !tool.fortran {
+        return Err((format!("{} has no Fortran modules", tool.name), 1));
+    }
     if request.query == Some(Query::Version) {
         let (name, version) = (tool.name, env!("CARGO_PKG_VERSION"));
         return print(&format!("{name}: typepack {version} (Language: {})\n", tool.language));
@@ -69,10 +74,16 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
         .map_err(|error| (format!("cannot find the path of this program: {error}"), 1))?;
     let mut places = prefix::find(&exe).map_err(|message| (message, 1))?;
     if tool.fortran {
-        fortran::refuse(&request.arguments).map_err(|message| (message, 1))?;
+        kinds::refuse(&request.arguments).map_err(|message| (message, 1))?;
         prefix::add_fortran(&exe, &mut places).map_err(|message| (message, 1))?;
         if line::compiles(&request) {
-            fortran::modules(&request.compiler, &mut places).map_err(|message| (message, 1))?;
+            let missing = fortran::modules(&request.compiler, &mut places)?;
+            if request.query == Some(Query::Modules) {
+                return print(&fortran::report(&request.compiler, &places));
+            }
+            if let Some(missing) = missing {
+                let _nobody_reads = writeln!(std::io::stderr(), "{}: {missing}", tool.name);
+            }
         }
     }
     if let Some(query) = &request.query {
@@ -91,8 +102,14 @@ fn execute(request: &Request, places: &prefix::Places) -> (String, u8) {
         return ("the name of the compiler is empty".to_owned(), 1);
     };
     let error = Command::new(compiler).args(arguments).exec();
+    cannot_run(&request.compiler, &error)
+}
+
+/// Returns the message and the exit code if the compiler cannot be started.
+fn cannot_run(compiler: &[OsString], error: &std::io::Error) -> (String, u8) {
+    let program = compiler.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
-    (format!("cannot run the compiler '{}': {error}", compiler.to_string_lossy()), code)
+    (format!("cannot run the compiler '{program}': {error}"), code)
 }
 
 fn print(text: &str) -> Result<ExitCode, (String, u8)> {

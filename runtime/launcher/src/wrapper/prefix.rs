@@ -31,6 +31,8 @@ pub struct Places {
     pub fortran: Option<PathBuf>,
     /// For Fortran: the directory that contains the modules for the compiler.
     pub modules: Option<PathBuf>,
+    /// For Fortran: the folder of an installed prefix for the modules of all compilers.
+    pub store: Option<PathBuf>,
 }
 
 /// Returns the directories that belong to the wrapper `exe`. The path `exe` has no symbolic links.
@@ -44,7 +46,7 @@ pub fn find(exe: &Path) -> Result<Places, String> {
     if let Some(prefix) = folder.parent() {
         let (include, lib) = (prefix.join("include"), prefix.join("lib"));
         if include.join("mpi.h").exists() && lib.join(LIBRARY).exists() {
-            return Ok(Places { include, lib, fortran: None, modules: None });
+            return Ok(Places { include, lib, fortran: None, modules: None, store: None });
         }
     }
     let headers = folder.ancestors().map(|above| above.join("runtime/capi/include"));
@@ -61,7 +63,7 @@ pub fn find(exe: &Path) -> Result<Places, String> {
         ));
     }
     name_for_the_loader(folder, LIBRARY, SONAME)?;
-    Ok(Places { include, lib: folder.to_owned(), fortran: None, modules: None })
+    Ok(Places { include, lib: folder.to_owned(), fortran: None, modules: None, store: None })
 }
 
 /// Adds what Fortran programs need to the directories of the wrapper `exe`.
@@ -80,6 +82,7 @@ pub fn add_fortran(exe: &Path, places: &mut Places) -> Result<(), String> {
     let has_sources = |folder: &PathBuf| folder.join("mpif.h").exists();
     if has_sources(&places.include) {
         places.fortran = Some(places.include.clone());
+        places.store = Some(places.lib.join("typepack/fortran"));
         return Ok(());
     }
     let folder = exe.parent().unwrap_or(Path::new("/"));
@@ -130,6 +133,7 @@ mod tests {
             lib: root.join("lib"),
             fortran: None,
             modules: None,
+            store: None,
         };
         fs::remove_dir_all(&root).expect("the directory is removed");
         assert_eq!(places, Ok(wanted));
@@ -145,7 +149,7 @@ mod tests {
         fs::remove_dir_all(&root).expect("the directory is removed");
         let include = root.join("runtime/capi/include");
         let lib = root.join("target/x");
-        assert_eq!(first, Ok(Places { include, lib, fortran: None, modules: None }));
+        assert_eq!(first, Ok(Places { include, lib, fortran: None, modules: None, store: None }));
         assert_eq!(first, second);
         assert_eq!(link.ok().as_deref(), Some(Path::new(LIBRARY)));
     }

@@ -244,6 +244,56 @@ pub fn structured_with_markers(
     Ok(())
 }
 
+/// `MPI_TYPE_HVECTOR` of MPI-1 in Fortran. The type decodes with a combiner of its own, as do those of the next two.
+pub fn hvector_integer(
+    count: c_int,
+    blocklength: c_int,
+    stride: c_int,
+    oldtype: raw::Datatype,
+    newtype: Output<raw::Datatype>,
+) -> Result {
+    let out = newtype.required("newtype")?;
+    let old = find(oldtype)?;
+    let (count, length, stride) = (count.wide(), blocklength.wide(), stride.wide());
+    let made = Datatype::type_hvector(count, length, stride, old.tree(), Binding::Fortran)?;
+    out.set(insert(made)?);
+    Ok(())
+}
+
+/// `MPI_TYPE_HINDEXED` of MPI-1 in Fortran.
+pub fn hindexed_integer(
+    count: c_int,
+    blocklengths: Array<c_int>,
+    displacements: Array<c_int>,
+    oldtype: raw::Datatype,
+    newtype: Output<raw::Datatype>,
+) -> Result {
+    let out = newtype.required("newtype")?;
+    let (old, count) = (find(oldtype)?, length(count, "count")?);
+    // SAFETY: the caller of `MPI_TYPE_HINDEXED` passes `count` block lengths and `count` displacements (MPI-2.2).
+    let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
+    let made = Datatype::type_hindexed(&lengths, &displacements, old.tree(), Binding::Fortran)?;
+    out.set(insert(made)?);
+    Ok(())
+}
+
+/// `MPI_TYPE_STRUCT` of MPI-1 in Fortran, which takes the markers `MPI_LB` and `MPI_UB` as types.
+pub fn struct_integer(
+    count: c_int,
+    blocklengths: Array<c_int>,
+    displacements: Array<c_int>,
+    types: Array<raw::Datatype>,
+    newtype: Output<raw::Datatype>,
+) -> Result {
+    let out = newtype.required("newtype")?;
+    // SAFETY: the caller of `MPI_TYPE_STRUCT` passes three arrays of `count` entries each (MPI-2.2).
+    let (lengths, displacements, types) =
+        unsafe { members(count, blocklengths, displacements, types)? };
+    let made = Datatype::type_struct(&lengths, &displacements, &types, Binding::Fortran)?;
+    out.set(insert(made)?);
+    Ok(())
+}
+
 fn order(value: c_int) -> Result<Order> {
     Order::from_abi_value(value).ok_or_else(|| {
         let detail = format!("{value} is neither MPI_ORDER_C nor MPI_ORDER_FORTRAN");

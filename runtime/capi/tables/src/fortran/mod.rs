@@ -11,4 +11,4 @@ mod module;
 pub(crate) use class::is_logical;
 pub use class::{Fortran, Rule};
 pub use library::{Library, library};
-pub use module::{Form, include_file, module};
+pub use module::{Form, MODULES, include_file, module};

@@ -15,6 +15,11 @@ pub enum Form {
     Mpi,
 }
 
+/// The version of the modules and of `mpif.h`, 1 to 9. A change with which a program that was compiled with the earlier
+/// modules runs wrong needs another version: such a program then says so when it starts
+/// (`runtime/fortran/src/version.rs`).
+pub const MODULES: u32 = 1;
+
 /// The text at the beginning of each file.
 const NOTICE: &str = "\
 ! Generated from runtime/capi/abi; do not edit. A program compiled with this file runs with libmpifort_abi.so.1.
@@ -262,8 +267,8 @@ fn constants(fortran: &Fortran, form: Form) -> Vec<(String, i64, Option<String>)
     list
 }
 
-/// The names that are compared by their addresses: the declarations, and the COMMON blocks that hold them. Without an
-/// interface, as with `mpif.h`, flang lets no program pass an ASYNCHRONOUS variable.
+/// The names that are compared by their addresses: the declarations, and the COMMON blocks that hold them. The last block
+/// tells the version. Without an interface, as with `mpif.h`, flang lets no program pass an ASYNCHRONOUS variable.
 fn sentinels(form: Form) -> String {
     let (status, statuses) = match form {
         Form::F08 => (
@@ -288,7 +293,9 @@ fn sentinels(form: Form) -> String {
   common /MPIFCMB5/ MPI_UNWEIGHTED
   common /MPIFCMB9/ MPI_WEIGHTS_EMPTY
   common /MPIFCMBA/ MPI_BUFFER_AUTOMATIC
-  save /MPIPRIV1/, /MPIPRIV2/, /MPIPRIVC/, /MPIFCMB5/, /MPIFCMB9/, /MPIFCMBA/
+  integer :: TYPEPACK_MODULES
+  common /TYPEPACKMODULES{MODULES}/ TYPEPACK_MODULES
+  save /MPIPRIV1/, /MPIPRIV2/, /MPIPRIVC/, /MPIFCMB5/, /MPIFCMB9/, /MPIFCMBA/, /TYPEPACKMODULES{MODULES}/
 "
     )
 }

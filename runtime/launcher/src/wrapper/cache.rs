@@ -1,0 +1,286 @@
+//! The folders in which the Fortran modules of a compiler are kept.
+//!
+//! There are three places: the prefix, the user's cache, and a private folder among the temporary files. Each has one
+//! folder per compiler. Such a folder is made under a name of its own, and gets its final name when all its files are
+//! there; the last of them, the stamp, lists the others with their lengths. A folder in which a file is missing or has
+//! another length is made anew.
+//!
+//! `fortran.rs` uses this file.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use typepack_job::sys::named;
+
+/// The name of the stamp.
+const STAMP: &str = "complete";
+
+/// The beginning of a line of the stamp that says what is missing and why, because the compiler cannot have it.
+const MISSING: &str = "missing: ";
+
+/// One of the places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The folder that contains those of all compilers.
+    pub folder: PathBuf,
+    /// True if other users may write beside the folder, so that it must be nobody's but ours.
+    private: bool,
+}
+
+/// Returns the places, the best first. `prefix` is the folder for modules in the prefix; `variable` returns the value of
+/// an environment variable.
+pub fn places(
+    prefix: Option<&Path>,
+    variable: impl Fn(&str) -> Option<std::ffi::OsString>,
+) -> Vec<Place> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let temporary = set("TMPDIR").unwrap_or_else(|| "/tmp".into());
+    let user = rustix::process::geteuid().as_raw();
+    let shared = |folder: PathBuf| Place { folder, private: false };
+    let mut list: Vec<Place> = Vec::new();
+    list.extend(prefix.map(|folder| shared(folder.to_owned())));
+    list.extend(cache.map(|base| shared(base.join("typepack/fortran"))));
+    list.push(Place { folder: temporary.join(format!("typepack-fortran-{user}")), private: true });
+    list
+}
+
+impl Place {
+    /// Checks that nobody else can have written to the place.
+    fn check(&self) -> io::Result<()> {
+        if !self.private {
+            return Ok(());
+        }
+        let facts = fs::symlink_metadata(&self.folder)?;
+        named::check_owner(&facts)?;
+        if !facts.is_dir() || facts.mode() & 0o077 != 0 {
+            return Err(io::Error::other("it is not a folder that only its owner can use"));
+        }
+        Ok(())
+    }
+
+    /// Returns the folder `name` of the place if all its files are there.
+    pub fn complete(&self, name: &str) -> Option<PathBuf> {
+        self.check().ok()?;
+        let folder = self.folder.join(name);
+        is_complete(&folder).then_some(folder)
+    }
+
+    /// Makes a new folder in the place, which no other process has, on any machine.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the kernel, or says that the place is not ours.
+    pub fn begin(&self) -> io::Result<PathBuf> {
+        let mut builder = fs::DirBuilder::new();
+        if self.private {
+            builder.mode(0o700);
+            match builder.create(&self.folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => self.check()?,
+            }
+        } else {
+            builder.recursive(true).create(&self.folder)?;
+        }
+        loop {
+            let own = self.folder.join(unique("new"));
+            // Fails if there is anything of that name.
+            match fs::create_dir(&own) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|()| own),
+            }
+        }
+    }
+}
+
+/// Returns a name that is very unlikely to be that of another process, also of one on another machine.
+fn unique(word: &str) -> String {
+    let number = RandomState::new().hash_one(std::process::id());
+    format!("{word}-{}-{number:016x}", std::process::id())
+}
+
+/// Returns what the stamp of a complete folder says about what is missing there.
+pub fn missing(folder: &Path) -> Option<String> {
+    let stamp = fs::read_to_string(folder.join(STAMP)).ok()?;
+    stamp.lines().find_map(|line| line.strip_prefix(MISSING)).map(str::to_owned)
+}
+
+/// Says whether all files are there that the stamp lists.
+fn is_complete(folder: &Path) -> bool {
+    let Ok(stamp) = fs::read_to_string(folder.join(STAMP)) else { return false };
+    let there = |line: &str| {
+        let (length, name) = line.split_once(' ')?;
+        let facts = fs::metadata(folder.join(name)).ok()?;
+        (facts.is_file() && length.parse() == Ok(facts.len())).then_some(())
+    };
+    let mut files = stamp.lines().filter(|line| !line.starts_with(MISSING)).peekable();
+    files.peek().is_some() && files.all(|line| there(line).is_some())
+}
+
+/// Removes all files except modules from the folder `own`, and writes the stamp, which also keeps the line `missing`.
+/// Then gives the folder the name `name`. Returns its path.
+///
+/// # Errors
+///
+/// Returns the error of the kernel.
+pub fn finish(own: &Path, name: &str, missing: Option<&str>) -> io::Result<PathBuf> {
+    let mut stamp = missing.map_or(String::new(), |line| format!("{MISSING}{line}\n"));
+    for entry in fs::read_dir(own)? {
+        let entry = entry?;
+        let (file, name) = (entry.path(), entry.file_name());
+        match name.to_str() {
+            Some(name) if file.extension() == Some(OsStr::new("mod")) => {
+                let _ = writeln!(stamp, "{} {name}", entry.metadata()?.len());
+            }
+            _ => fs::remove_file(file)?,
+        }
+    }
+    fs::write(own.join(STAMP), stamp)?;
+    let folder = own.with_file_name(name);
+    if fs::rename(own, &folder).is_ok() {
+        return Ok(folder);
+    }
+    // Another process was faster, or files are missing there.
+    if is_complete(&folder) {
+        fs::remove_dir_all(own)?;
+        return Ok(folder);
+    }
+    let old = own.with_file_name(unique("old"));
+    fs::rename(&folder, &old)?;
+    let placed = fs::rename(own, &folder);
+    let _gone = fs::remove_dir_all(&old);
+    match placed {
+        Err(error) if !is_complete(&folder) => Err(error),
+        _ => Ok(folder),
+    }
+}
+
+/// Removes a folder that [`Place::begin`] has made and that is of no use.
+pub fn abandon(own: &Path) {
+    let _gone = fs::remove_dir_all(own);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    /// A place in a folder of its own, which goes with the value.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new() -> Self {
+            let root = std::env::temp_dir().join(format!("typepack-{}", unique("modules")));
+            fs::create_dir_all(&root).expect("the directory is made");
+            Self(root)
+        }
+
+        fn place(&self, private: bool) -> Place {
+            Place { folder: self.0.join("place"), private }
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _gone = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Makes the modules of a compiler, and an object file.
+    fn fill(place: &Place, text: &str) -> PathBuf {
+        let own = place.begin().expect("the place is writable");
+        for file in ["mpi.mod", "mpi_f08.mod", "mpi.o"] {
+            fs::write(own.join(file), text).expect("the file is written");
+        }
+        finish(&own, "fc-1", None).expect("the folder gets its name")
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("the folder is there");
+        let name = |entry: io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+        let mut names: Vec<String> =
+            entries.map(|entry| name(entry).into_string().expect("UTF-8")).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_folder_that_lost_a_module_is_made_anew() {
+        let scratch = Scratch::new();
+        let place = scratch.place(false);
+        assert_eq!(place.complete("fc-1"), None);
+        let folder = fill(&place, "first");
+        assert_eq!(names(&folder), [STAMP, "mpi.mod", "mpi_f08.mod"]);
+        for file in ["mpi.mod", "mpi_f08.mod", STAMP] {
+            assert_eq!(place.complete("fc-1"), Some(folder.clone()));
+            fs::remove_file(folder.join(file)).expect("the file was there");
+            assert_eq!(place.complete("fc-1"), None, "{file}");
+            assert_eq!(fill(&place, "second"), folder);
+        }
+        // A module that was cut short is missing, too.
+        fs::write(folder.join("mpi.mod"), "sec").expect("the file is written");
+        assert_eq!(place.complete("fc-1"), None);
+        fill(&place, "third");
+        assert_eq!(place.complete("fc-1"), Some(folder));
+        assert_eq!(names(&place.folder), ["fc-1"]);
+    }
+
+    #[test]
+    fn the_slower_of_two_leaves_the_folder_alone() {
+        let scratch = Scratch::new();
+        let place = scratch.place(false);
+        let (one, other) = (place.begin().expect("a folder"), place.begin().expect("a folder"));
+        assert_ne!(one, other);
+        fs::write(one.join("mpi.mod"), "one").expect("the file is written");
+        fs::write(other.join("mpi.mod"), "other").expect("the file is written");
+        let folder = finish(&one, "fc-1", None).expect("the first");
+        assert_eq!(finish(&other, "fc-1", Some("x")).ok(), Some(folder.clone()));
+        assert_eq!(fs::read_to_string(folder.join("mpi.mod")).ok().as_deref(), Some("one"));
+        assert_eq!(names(&place.folder), ["fc-1"]);
+    }
+
+    #[test]
+    fn a_temporary_place_is_ours_alone() {
+        let scratch = Scratch::new();
+        let place = scratch.place(true);
+        let folder = fill(&place, "text");
+        let mode = fs::metadata(&place.folder).expect("the place").mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert_eq!(place.complete("fc-1"), Some(folder));
+        // Somebody else could have written to this one.
+        let open = fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        fs::set_permissions(&place.folder, open).expect("it is ours");
+        assert_eq!(place.complete("fc-1"), None);
+        let error = place.begin().expect_err("the place is refused");
+        assert!(error.to_string().contains("only its owner"), "{error}");
+        // A link may lead to a folder of somebody else.
+        fs::rename(&place.folder, scratch.0.join("real")).expect("it is ours");
+        std::os::unix::fs::symlink("real", &place.folder).expect("a link");
+        assert!(place.begin().is_err());
+    }
+
+    #[test]
+    fn the_places_are_the_prefix_the_cache_and_temporary_files() {
+        let folders = |prefix, set: &[(&str, &str)]| -> Vec<PathBuf> {
+            let variable = |name: &str| -> Option<OsString> {
+                set.iter().find(|(set, _)| *set == name).map(|(_, value)| (*value).into())
+            };
+            places(prefix, variable).into_iter().map(|place| place.folder).collect()
+        };
+        let user = rustix::process::geteuid().as_raw();
+        let last = |base: &str| PathBuf::from(format!("{base}/typepack-fortran-{user}"));
+        let all = [("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), ("TMPDIR", "/t")];
+        let prefix = Path::new("/p/modules");
+        assert_eq!(
+            folders(Some(prefix), &all),
+            [prefix.to_owned(), "/x/typepack/fortran".into(), last("/t")]
+        );
+        let home = [PathBuf::from("/h/.cache/typepack/fortran"), last("/tmp")];
+        assert_eq!(folders(None, &[("HOME", "/h"), ("XDG_CACHE_HOME", "")]), home);
+        assert_eq!(folders(None, &[]), [last("/tmp")]);
+    }
+}
