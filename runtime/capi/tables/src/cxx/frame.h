@@ -76,7 +76,6 @@ public:
         MPI_Error_string(error_code, text, &length);
         text_ = text;
     }
-    virtual ~Exception() throw() {}
     int Get_error_code() const { return code_; }
     int Get_error_class() const { return class_; }
     const char *Get_error_string() const { return text_.c_str(); }
