@@ -86,7 +86,8 @@ int main(int argc, char **argv)
     CHECK(MPI::Request::Waitany(4, requests) == MPI::UNDEFINED);
 
     /* Persistent requests of every mode. */
-    MPI::Prequest persistent[2] = {world.Recv_init(&in, 1, MPI::INT, before, 30), world.Send_init(&out, 1, MPI::INT, next, 30)};
+    MPI::Prequest persistent[2] = {world.Recv_init(&in, 1, MPI::INT, before, 30),
+        world.Send_init(&out, 1, MPI::INT, next, 30)};
     for (int i = 0; i < 3; i++) {
         in = -1;
         if (i) MPI::Prequest::Startall(2, persistent);
@@ -97,8 +98,8 @@ int main(int argc, char **argv)
     persistent[0].Free();
     persistent[1].Free();
     CHECK(persistent[0] == MPI::REQUEST_NULL);
-    MPI::Prequest modes[3] = {world.Bsend_init(&out, 1, MPI::INT, next, 31), world.Ssend_init(&out, 1, MPI::INT, next, 31),
-        world.Rsend_init(&out, 1, MPI::INT, next, 31)};
+    MPI::Prequest modes[3] = {world.Bsend_init(&out, 1, MPI::INT, next, 31),
+        world.Ssend_init(&out, 1, MPI::INT, next, 31), world.Rsend_init(&out, 1, MPI::INT, next, 31)};
     for (int i = 0; i < 3; i++) modes[i].Free();
 
     /* A cancelled receive, and a status made by hand. */

@@ -21,9 +21,9 @@ int main(int argc, char **argv)
         MPI::INT.Create_darray(1, 0, 2, sizes, distribs, dargs, psizes, MPI::ORDER_FORTRAN),
         MPI::INT.Create_resized(-4, 16), MPI::INT.Dup(), MPI::Datatype::Create_f90_integer(9),
         MPI::Datatype::Create_f90_real(12, 100), MPI::Datatype::Create_f90_complex(6, 30)};
-    const int combiners[] = {MPI::COMBINER_CONTIGUOUS, MPI::COMBINER_VECTOR, MPI::COMBINER_HVECTOR, MPI::COMBINER_INDEXED,
-        MPI::COMBINER_HINDEXED, MPI::COMBINER_INDEXED_BLOCK, MPI::COMBINER_SUBARRAY, MPI::COMBINER_DARRAY,
-        MPI::COMBINER_RESIZED, MPI::COMBINER_DUP, MPI::COMBINER_F90_INTEGER, MPI::COMBINER_F90_REAL,
+    const int combiners[] = {MPI::COMBINER_CONTIGUOUS, MPI::COMBINER_VECTOR, MPI::COMBINER_HVECTOR,
+        MPI::COMBINER_INDEXED, MPI::COMBINER_HINDEXED, MPI::COMBINER_INDEXED_BLOCK, MPI::COMBINER_SUBARRAY,
+        MPI::COMBINER_DARRAY, MPI::COMBINER_RESIZED, MPI::COMBINER_DUP, MPI::COMBINER_F90_INTEGER, MPI::COMBINER_F90_REAL,
         MPI::COMBINER_F90_COMPLEX};
     const int ints[] = {3, 2, 2, 3, 3, 2, 6, 24, 1, 1, 1, 2, 2};
     for (int i = 0; i < 13; i++) {

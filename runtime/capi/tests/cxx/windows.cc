@@ -5,7 +5,8 @@ int main(int argc, char **argv)
 {
     start(argc, argv);
     MPI::Intracomm &world = MPI::COMM_WORLD;
-    const int rank = world.Get_rank(), size = world.Get_size(), next = (rank + 1) % size, before = (rank + size - 1) % size;
+    const int rank = world.Get_rank(), size = world.Get_size(), next = (rank + 1) % size;
+    const int before = (rank + size - 1) % size;
     int memory[4] = {rank, 0, 0, 0}, value = 100 + rank, got = -1;
     MPI::Win win = MPI::Win::Create(memory, sizeof memory, sizeof(int), MPI::INFO_NULL, world);
     win.Set_errhandler(MPI::ERRORS_THROW_EXCEPTIONS);
