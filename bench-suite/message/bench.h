@@ -11,6 +11,7 @@
  *   layout.c      layouts: where their bytes are, how to fill and check them, their datatypes
  *   pingpong.c    rows of a message there and back
  *   burst.c       rows of many messages in a row
+ *   section.c     what rows of array sections do in Fortran (section.f90)
  *   halo.c        rows of an exchange of six faces, by messages or through a window
  *   collective.c  rows of a collective call of all ranks
  *   window.c      rows of one-sided communication
@@ -106,6 +107,10 @@ void copy_bytes(const struct layout *layout, char *to, const char *from, long sh
  * `fill`, with the same stamp, writes this byte `shift` bytes further on. */
 long check(const struct layout *layout, const char *base, uint64_t stamp, long shift);
 
+/* Returns the position of the first byte of the layout that is wrong in `packed`, where all its bytes follow each
+ * other in order, or -1 if no byte is wrong. */
+long check_packed(const struct layout *layout, const char *base, const char *packed);
+
 /* A buffer: either from MPI_Alloc_mem, or user memory on pages that the jobs of all libraries use
  * in turn. The jobs share these pages because two equal runs on different pages differed by a
  * factor of up to 1.8. */
@@ -124,6 +129,22 @@ void buffer_free(struct buffer *buffer);
  * that another job has left in the shared pages. */
 extern uint64_t salt;
 
+/* ---- section.c ---- */
+
+/* Makes a layout of doubles in two buffers the section of the next calls; `packed` has its data one after the other. */
+void section_of(const struct layout *layout, char *out, char *in, char *packed, int partner);
+/* Returns 1 if nonblocking calls may take sections, and 0 otherwise. */
+int section_supported(void);
+/* Send and receive the section, pack it with MPI_Pack, and pack it with an array assignment. */
+void section_send(void);
+void section_receive(void);
+void section_pack(void);
+void section_assign(void);
+/* Sets the cube of a halo and the partners of its faces. Then exchange the faces: as sections, and packed by loops. */
+void section_cube(void *base, int edge, const int partners[6]);
+void section_halo(void);
+void section_halo_by_hand(void);
+
 /* ---- rows ---- */
 
 struct row {
@@ -134,7 +155,10 @@ struct row {
   /* Checks the data that the last sample has received. Returns NULL, or a text that describes the
    * first fault. */
   const char *(*verify)(struct row *row);
-  double (*pack)(struct row *row); /* times one MPI_Pack of the message; NULL if the row has none */
+  /* Takes one sample of something else of the message: of one MPI_Pack, or of the whole row done in another way. NULL
+   * if the row has none. */
+  double (*other)(struct row *row, long batch);
+  int is_way; /* 1 if `other` is another way of the row: then `verify` checks its data, too */
   /* Carries out a whole turn: reads the words of the line and answers it. NULL if a turn of the row
    * consists of samples. If this function is not NULL, the three functions above are NULL. */
   void (*turn)(struct row *row, char *words);

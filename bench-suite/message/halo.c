@@ -1,6 +1,7 @@
 /* Rows of halo exchanges. Each rank has a cube of cells with a halo of one cell. In one exchange,
  * each rank sends six faces and receives six: by messages, by puts between two fences or after post and
- * start, or through a shared window, in which each rank copies the faces of the other rank by a loop.
+ * start, or through a shared window, in which each rank copies the faces of the other rank by a loop; or by messages
+ * from Fortran whose data are array sections (section.c), where the other way is to pack the faces by loops.
  *
  * Either the x faces go to the other rank, and the y and z faces to the rank itself (a periodic cube
  * of two ranks), or all six faces go to the other rank. Each face has its own tag. Before every
@@ -13,8 +14,8 @@
 #include <string.h>
 
 enum { FACES = 6, FIELDS = 5, DEPTH = 4 };
-enum way { MESSAGES, FENCE, POST, SHARED, WAYS };
-static const char *const ways[WAYS] = {"messages", "fence", "post", "shared"};
+enum way { MESSAGES, FENCE, POST, SHARED, SECTIONS, WAYS };
+static const char *const ways[WAYS] = {"messages", "fence", "post", "shared", "sections"};
 
 struct halo {
   struct row row;
@@ -26,6 +27,7 @@ struct halo {
   struct buffer cube;
   uint64_t exchanged;
   enum way way;
+  int by_hand;        /* whether loops pack the faces, if the way is SECTIONS */
   int is_allocated;   /* whether a window has allocated the cube */
   MPI_Win win;        /* unless the faces are messages */
   MPI_Group partners; /* the ranks that get faces of this rank */
@@ -178,6 +180,12 @@ static void exchange(struct halo *halo)
                  halo->shift[face]);
     meet_in_window(halo);
     return;
+  case SECTIONS:
+    if (halo->by_hand)
+      section_halo_by_hand();
+    else if (section_supported())
+      section_halo();
+    return;
   case WAYS:
     return;
   }
@@ -197,10 +205,21 @@ static double sample(struct row *row, long ignored)
   return now_ns() - start;
 }
 
+static double sample_by_hand(struct row *row, long ignored)
+{
+  struct halo *halo = (struct halo *)row;
+  halo->by_hand = 1;
+  double ns = sample(row, ignored);
+  halo->by_hand = 0;
+  return ns;
+}
+
 static const char *verify(struct row *row)
 {
   static char fault[80];
   struct halo *halo = (struct halo *)row;
+  if (halo->way == SECTIONS && !section_supported())
+    return "the library has no sections (MPI_SUBARRAYS_SUPPORTED is .FALSE.)";
   for (int face = 0; face < FACES; face++) {
     long wrong = check(&halo->in_layout[face], halo->cube.base,
                        stamp(halo, halo->partner[face]), halo->shift[face]);
@@ -222,7 +241,7 @@ static void release(struct row *row)
   }
   if (halo->way == SHARED)
     MPI_Win_unlock_all(halo->win);
-  if (halo->way != MESSAGES) {
+  if (halo->win != MPI_WIN_NULL) {
     MPI_Win_free(&halo->win);
     MPI_Group_free(&halo->partners);
   }
@@ -254,7 +273,7 @@ static void open_window(struct halo *halo, long bytes, int from_mpi, int remote)
   MPI_Win_lock_all(0, halo->win);
 }
 
-/* Words: user|alloc double|struct|five|fields EDGE mixed|remote [messages|fence|post|shared] */
+/* Words: user|alloc double|struct|five|fields EDGE mixed|remote [messages|fence|post|shared|sections] */
 struct row *halo_row(char *words, int rank)
 {
   struct halo *halo = calloc(1, sizeof *halo);
@@ -266,7 +285,7 @@ struct row *halo_row(char *words, int rank)
     while (halo->way < WAYS && strcmp(ways[halo->way], words) != 0)
       halo->way++;
   if (halo->way == WAYS)
-    die("a halo by %s: it must be messages, fence, post or shared", words);
+    die("a halo by %s: it must be messages, fence, post, shared or sections", words);
   int remote = strcmp(partners, "remote") == 0;
   const struct cell *cell = NULL;
   for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
@@ -295,12 +314,20 @@ struct row *halo_row(char *words, int rank)
     step *= edge + 2;
   }
   int from_mpi = strcmp(memory, "alloc") == 0;
-  if (halo->way == MESSAGES)
+  halo->win = MPI_WIN_NULL;
+  if (halo->way == MESSAGES || halo->way == SECTIONS)
     buffer_make(&halo->cube, step, from_mpi, 64);
   else
     open_window(halo, step, from_mpi, remote);
   halo->row.sample = sample;
   halo->row.verify = verify;
   halo->row.free = release;
+  if (halo->way == SECTIONS) {
+    if (cell != &cells[0])
+      die("sections are for double cells, not %s", name);
+    halo->row.other = sample_by_hand;
+    halo->row.is_way = 1;
+    section_cube(halo->cube.base, (int)edge, halo->partner);
+  }
   return &halo->row;
 }

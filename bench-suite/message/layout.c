@@ -142,6 +142,16 @@ long check(const struct layout *layout, const char *base, uint64_t stamp, long s
   return -1;
 }
 
+long check_packed(const struct layout *layout, const char *base, const char *packed)
+{
+  EACH_PIECE(layout, {
+    if (memcmp(base + at, packed, (size_t)length) != 0)
+      return at;
+    packed += length;
+  })
+  return -1;
+}
+
 /* Gives the layout one loop: `count` elements, `stride` bytes apart. */
 static void line_of(struct layout *layout, long count, long stride)
 {

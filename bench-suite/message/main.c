@@ -14,7 +14,7 @@
  *   end                                     frees the row's memory  "ok"
  *
  * KIND is pingpong, burst, halo, collective, window or file. PAYLOAD and LINES are the fields of struct row
- * (bench.h). NS is the time of the row, PACK the time of one MPI_Pack (0 if the row has none), and
+ * (bench.h). NS is the time of the row, PACK the time of one MPI_Pack or of another way (0 if the row has none), and
  * SAMPLES the number of samples. BEFORE and AFTER are the results of probe() before and after the
  * measurement. SPENT and CALLS are the total time and the number of all exchanges or calls since the
  * last answer, with warm-up and verification. All times are in nanoseconds. If a rank has received
@@ -70,12 +70,6 @@ static double samples(struct row *row, double (*one)(struct row *, long), double
   }
   *taken = count;
   return median(list, count);
-}
-
-static double pack_sample(struct row *row, long ignored)
-{
-  (void)ignored;
-  return row->pack(row);
 }
 
 /* Makes one exchange and checks the data that this rank has received. Returns NULL, or a text that
@@ -150,9 +144,13 @@ static void turn(struct row *row, double budget)
   samples(row, row->sample, budget / 5, 2, &taken);
   double ns = samples(row, row->sample, budget, LEAST_SAMPLES, &taken);
   double after = probe(), packed = 0;
-  if (row->pack != NULL) {
-    long packs;
-    packed = samples(row, pack_sample, budget / 4, LEAST_SAMPLES, &packs);
+  if (row->other != NULL) {
+    long others;
+    if (row->is_way)
+      samples(row, row->other, budget / 5, 2, &others);
+    packed = samples(row, row->other, row->is_way ? budget : budget / 4, LEAST_SAMPLES, &others);
+    if (row->is_way && fault == NULL)
+      fault = row->verify(row);
   }
   /* Every rank verifies again, because the exchange needs all ranks, and only some may have found a fault. */
   const char *again = verified(row);

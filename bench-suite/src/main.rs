@@ -60,6 +60,10 @@ enum Command {
     /// Measure messages and halos between two ranks of MPICH and of Intel MPI, each alone and behind typepack's
     /// interposer (libtypepack_interpose.so). The C program is the same as for pingpong.
     Interpose(message::command::MessageArguments),
+    /// Measure calls from Fortran with array sections between two ranks, beside Debian's MPICH and Open MPI, the same calls
+    /// in C, and loops in Fortran. The program is that of pingpong, with a part in Fortran that is compiled with the mpifort
+    /// of each library.
+    Fortran(message::command::MessageArguments),
     /// Predict how much typepack's interposer gains in a 3-D halo exchange on many ranks, and where packing stops
     /// mattering. The rates of packing are given, or measured with a host library. With --compare, compare
     /// predictions with measured exchanges.
@@ -99,7 +103,7 @@ fn main() -> ExitCode {
     // sets the clock; here, the command sets it. `calibrate` sets none: then every long copy uses vector moves, and
     // the table does not depend on what the engine would have picked.
     if !matches!(arguments.command, Command::Calibrate) {
-        contiguous::set_clock(nanoseconds);
+        contiguous::set_clock(nanoseconds, true);
     }
     let result = match arguments.command {
         Command::Pack(arguments) => command::pack::pack(&arguments),
@@ -108,6 +112,7 @@ fn main() -> ExitCode {
         Command::Collectives(arguments) => messages(Kind::Collectives, &arguments),
         Command::OneSided(arguments) => messages(Kind::OneSided, &arguments),
         Command::Interpose(arguments) => messages(Kind::Interpose, &arguments),
+        Command::Fortran(arguments) => messages(Kind::Fortran, &arguments),
         Command::Model(arguments) => finish(model::command::run(&arguments, progress)),
         Command::Io(arguments) => io(&arguments),
         Command::Regret(command) => command::regret::run(&command),

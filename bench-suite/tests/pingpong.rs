@@ -203,6 +203,46 @@ fn one_sided_rows_are_verified() {
     assert_eq!((count("user"), count("alloc")), (16, 17), "{table}");
 }
 
+/// Checks that sections of each number of dimensions, the halo and both ways of packing give right results and times.
+#[test]
+fn fortran_rows_are_verified() {
+    if Command::new("gfortran").arg("--version").output().is_err() {
+        skipped("gfortran does not start");
+        return;
+    }
+    let Some(prefix) = prefix("fortran") else { return };
+    let rows = prefix.join("rows.toml");
+    let mut toml = String::new();
+    for (name, words) in [
+        ("call", "section = \"over-c\"\nlayout = \"contig 8\""),
+        ("over", "section = \"over-c\"\nlayout = \"blocks 512 1024 3\""),
+        (
+            "line",
+            "section = \"sections\"\nlayout = \"blocks 8 24 {n}\"\nunit = 8\nsizes = [\"64B\", \"4K\"]",
+        ),
+        ("plane", "section = \"sections\"\nlayout = \"blocks 16 40 9\""),
+        ("face-x", "section = \"sections\"\nlayout = \"face 7 0\""),
+        ("face-y", "section = \"assignment\"\nlayout = \"face 7 1\""),
+        ("face-z", "section = \"over-c\"\nlayout = \"face 7 2\""),
+        ("pack", "section = \"assignment\"\nlayout = \"blocks 16 24 300\""),
+        ("halo", "halo = \"double 8 mixed sections\""),
+    ] {
+        toml.push_str(&format!("[[row]]\nname = \"{name}\"\ntext = \"t\"\n{words}\n"));
+    }
+    fs::write(&rows, toml).expect("a file");
+    let (rows, shown) = (rows.display().to_string(), prefix.display().to_string());
+    let csv = prefix.join("figures.csv").display().to_string();
+    let arguments = ["--prefix", &shown, "--peers", "/nonexistent", "--rows", &rows, "--csv", &csv];
+    let tiny = ["--rounds", "1", "--milliseconds", "1"];
+    let output = command("fortran", &[&arguments[..], &tiny[..]].concat());
+    let (table, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{table}{said}");
+    assert!(!table.contains("Faults") && !table.contains("failed"), "{table}");
+    let figures = fs::read_to_string(csv).expect("the figures");
+    let count = |name: &str| figures.lines().filter(|l| l.contains(&format!(",{name},"))).count();
+    assert_eq!((count("typepack"), count("c"), count("hand")), (10, 3, 3), "{figures}");
+}
+
 #[test]
 fn jobs_are_measured() {
     let Some(prefix) = prefix("jobs") else { return };

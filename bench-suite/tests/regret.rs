@@ -123,16 +123,28 @@ fn messages_are_measured_with_every_candidate() {
     assert!(!table.contains("Faults") && !table.contains("failed"), "{table}");
     assert!(table.contains("2 of 2 rows judged"), "{table}");
     let methods = typepack_engine::contiguous::available().count();
-    // For each kind of memory: the free choice, the static order, and the chunks with every copy method. For memory of
-    // `MPI_Alloc_mem` also: copies out of the heap with every copy method.
-    assert_eq!(lines.len(), 4 + 3 * methods, "{lines:?}");
-    assert!(table.contains("gain, long messages, mean"), "{table}");
+    // For each kind of memory: the free choice, the static order, the chunks with every copy method, and the free choice
+    // without its chooser. For memory of `MPI_Alloc_mem` also: copies out of the heap with every copy method.
+    assert_eq!(lines.len(), 6 + 3 * methods, "{lines:?}");
+    assert!(table.contains("gain, messages, mean"), "{table}");
+    assert!(
+        table.contains("\nmessages: columns user ") && table.contains("Mean gain below"),
+        "{table}"
+    );
     for line in &lines {
         let number = |field: usize| line[field].parse::<f64>().expect("a number");
         assert!(number(6) > 0.0 && number(7) > 0.0 && number(9) > 0.0, "{line:?}");
         let is_free = line[5] == "free";
         assert_eq!(is_free, !line[10].is_empty() && number(11) > 0.0 && number(12) > 0.0);
-        assert_eq!(is_free, line[14] == "long messages" && number(15) > 0.0);
+        let chooser = match line[5].as_str() {
+            "static" => "all",
+            "off:messages" => "messages",
+            _ => "",
+        };
+        assert_eq!(line[14], chooser, "{line:?}");
+        assert!(
+            chooser.is_empty() == line[15].is_empty() && (chooser.is_empty() || number(15) > 0.0)
+        );
     }
 }
 
@@ -155,7 +167,9 @@ fn collectives_are_measured_with_every_method() {
     let candidates: Vec<&str> =
         figures.lines().skip(1).filter_map(|line| line.split(',').nth(5)).collect();
     let wanted =
-        ["free", "static", "messages", "cells", "free", "static", "messages", "whole", "slices"];
+        ["free", "static", "messages", "cells", "off:collective", "off:pieces"].into_iter();
+    let wanted: Vec<&str> =
+        wanted.chain(["free", "static", "messages", "whole", "slices", "off:waits"]).collect();
     assert_eq!(candidates, wanted, "{figures}");
 }
 
@@ -199,7 +213,7 @@ fn candidates_that_fail_are_lines_and_a_row_without_choice_is_not_judged() {
     assert!(faults.contains(line), "{faults}");
     assert!(table.lines().any(|l| l.starts_with("| columns ") && l.contains("failed")), "{table}");
     let methods = typepack_engine::contiguous::available().count();
-    assert_eq!(lines.len(), 2 + methods, "{lines:?}");
+    assert_eq!(lines.len(), 3 + methods, "{lines:?}");
 
     fs::rename(prefix.join("bin/own-mpiexec"), prefix.join("bin/mpiexec")).expect("the launcher");
     wrap_launcher(&prefix, &refuse("ring-*|heap-[!v]*"));
@@ -224,8 +238,11 @@ fn packing_is_measured_with_both_kernels_and_the_policy() {
     };
     assert_eq!((verdicts("kernels, "), verdicts("policy, ")), (2, 2), "{table}");
     let figures = fs::read_to_string(file).expect("the figures");
-    // There is a header line, and a line for each of three sizes, two directions and four competitors.
-    assert_eq!(figures.lines().count(), 1 + 3 * 2 * 4, "{figures}");
+    // There is a header line, and a line for each of three sizes, two directions and four competitors, and for long
+    // calls one without the chooser of kernels, if there was a choice.
+    let without = figures.matches(",off:kernels,").count();
+    assert_eq!(figures.lines().count(), 1 + 3 * 2 * 4 + without, "{figures}");
+    assert!(without <= 4 && !figures.contains(",off:copies,"), "{figures}");
     for name in ["typepack", "static", "leaf", "jit"] {
         assert!(figures.matches(&format!(",{name},")).count() >= 6, "{figures}");
     }

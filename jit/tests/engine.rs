@@ -88,7 +88,7 @@ fn a_measured_choice_changes_no_byte() {
         let now = NOW.load(Ordering::Relaxed);
         NOW.fetch_add(100 + now.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 77, Ordering::Relaxed)
     }
-    typepack_engine::contiguous::set_clock(tick);
+    typepack_engine::contiguous::set_clock(tick, true);
     let jit = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
     let before = typepack_engine::stats::bytes();
     for ty in types() {

@@ -146,7 +146,7 @@ pub(crate) fn engine_settings() -> Result<&'static typepack_engine::Settings> {
     static ENGINE: OnceLock<typepack_engine::Settings> = OnceLock::new();
     let settings = Settings::get()?;
     Ok(ENGINE.get_or_init(|| typepack_engine::Settings {
-        unmeasured: !settings.tune,
+        unmeasured: !settings.tune.measures(typepack_engine::choice::KERNELS),
         compiler: compiler(),
         verify: settings.verify,
         strategy: settings.strategy,

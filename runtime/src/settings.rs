@@ -14,6 +14,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
+use typepack_engine::choice::Tune;
 use typepack_engine::contiguous::{Method, ParseMethodError};
 use typepack_engine::{Isa, ParseIsaError, Strategy};
 
@@ -287,9 +288,8 @@ pub struct Settings {
     pub forced: Forced,
     /// The method of all long contiguous copies (`TYPEPACK_COPY`); `None` leaves the choice to the library.
     pub copy: Option<Method>,
-    /// True if the library measures which protocol is best for long messages, and which method for long
-    /// copies, and which way for collective calls (`TYPEPACK_TUNE`).
-    pub tune: bool,
+    /// Which choosers measure during the run which way is best (`TYPEPACK_TUNE`).
+    pub tune: Tune,
     /// The file that keeps what the library has measured (`TYPEPACK_TUNE_FILE`).
     pub tune_file: Option<PathBuf>,
     /// How accesses to files move data (`TYPEPACK_IO`).
@@ -405,9 +405,10 @@ impl Settings {
             })?),
         };
         let tune = match value("TYPEPACK_TUNE").as_deref() {
-            None | Some("on") => true,
-            Some("off") => false,
-            Some(text) => return Err(bad("TYPEPACK_TUNE", text, "on or off")),
+            None => Tune::default(),
+            Some(text) => {
+                Tune::parse(text).map_err(|wanted| bad("TYPEPACK_TUNE", text, &wanted))?
+            }
         };
         let tune_file =
             value("TYPEPACK_TUNE_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -568,7 +569,7 @@ mod tests {
         assert_eq!(settings.isa, Some(Isa::Portable));
         assert_eq!((settings.threads, read(&[]).unwrap().threads), (2, 1));
         assert_eq!((settings.eager_limit, settings.unexpected_max), (64, 0));
-        assert_eq!((settings.copy, settings.tune), (Some(Method::Vector), false));
+        assert_eq!((settings.copy, settings.tune), (Some(Method::Vector), Tune::OFF));
         let methods = settings.collectives;
         assert_eq!(methods.of(CollectiveName::Bcast), CollectiveMethod::Cells);
         assert_eq!(methods.of(CollectiveName::Scan), CollectiveMethod::Auto);
@@ -607,6 +608,7 @@ mod tests {
             ("TYPEPACK_COLL", "bcast:slices"),
             ("TYPEPACK_COLL", "all:cells,broadcast:messages"),
             ("TYPEPACK_TUNE", "1"),
+            ("TYPEPACK_TUNE", "off:copy"),
             ("TYPEPACK_VERIFY", "yes"),
             ("TYPEPACK_CHECK_TYPES", "strict"),
             ("TYPEPACK_ERRORS", "1"),

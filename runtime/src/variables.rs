@@ -52,7 +52,7 @@ pub fn variables() -> Vec<Variable> {
             "auto".into(),
         ),
         ("TYPEPACK_COPY", "auto, vector, pages, repeat, streaming", "auto".into()),
-        ("TYPEPACK_TUNE", "on, off", "on".into()),
+        ("TYPEPACK_TUNE", "on, off, off:LIST", "on".into()),
         ("TYPEPACK_TUNE_FILE", "a path", "none".into()),
         ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
         ("TYPEPACK_CC", "a compiler", "cc".into()),
@@ -153,7 +153,10 @@ impl Variable {
             }
             "TYPEPACK_TUNE" => {
                 "`on` measures during the run which way is best for long messages, long copies, kernels, files and \
-                 blocking collective calls; `off` always takes the first way of the static order."
+                 blocking collective calls; `off` always takes the first way of the static order. `off:` and a list \
+                 such as `off:messages,copies` does so for these choosers only: `messages` (long ones), `parts` \
+                 (messages through the ring), `short` (messages), `collective` (calls), `pieces` (of such calls), \
+                 `files`, `copies`, `kernels`, `waits`, and `host` (packing in front of another MPI library)."
             }
             "TYPEPACK_TUNE_FILE" => {
                 "Keeps what was measured about messages, collective calls and copies in this file, and starts the next job with it. A \

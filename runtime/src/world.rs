@@ -32,7 +32,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use typepack_engine::choice::{Remembered, store};
+use typepack_engine::choice::{KERNELS, Remembered, store};
 use typepack_engine::contiguous;
 
 /// The job that this process has joined. The process never frees this value. Its file descriptors and its
@@ -145,7 +145,7 @@ pub fn init() -> Result<Universe> {
     }
     endpoint.tune(settings.tune, settings.copy)?;
     contiguous::set_fixed(settings.copy);
-    let mut tune_file = settings.tune_file.as_deref().filter(|_| settings.tune);
+    let mut tune_file = settings.tune_file.as_deref().filter(|_| settings.tune.measures_any());
     let is_first = endpoint.rank() == endpoint.world().start;
     let mut warns = is_first && !settings.quiet;
     if let Some(path) = tune_file {
@@ -161,8 +161,9 @@ pub fn init() -> Result<Universe> {
         }
     }
     // The copies begin with what the process knows now.
-    if settings.tune {
-        contiguous::set_clock(nanoseconds);
+    let copies = settings.tune.measures(contiguous::FORM.name);
+    if copies || settings.tune.measures(KERNELS) {
+        contiguous::set_clock(nanoseconds, copies);
     }
     schedule::calls::register(&endpoint)?;
     files::register(&endpoint)?;

@@ -4,10 +4,10 @@
 use crate::job::{ranks, ranks_with};
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
-use typepack::engine::{Datatype, Named, reserve};
+use typepack::engine::{Datatype, Elements, Named, reserve};
 use typepack::io::{File, Mode};
 use typepack::rma::WindowOf;
-use typepack::{Communicator, ErrorKind, Op, Result, SharedRegion};
+use typepack::{Collective, Communicator, ErrorKind, Op, Result, SharedRegion};
 
 /// The rank that has no memory.
 const POOR: usize = 1;
@@ -251,6 +251,29 @@ fn messages_without_memory_leave_no_call_through_cells_waiting() {
         // The plan of the type is made before.
         world.all_reduce_in_place(&mut [7u64; 4], Op::Max).unwrap();
         flooded_after(world, 10, |comm| comm.all_reduce_in_place(&mut [7u64; 40], Op::Max));
+    });
+}
+
+/// The same in calls that the ranks make by messages although they have cells: the settings say so, or no cells can
+/// hold the data.
+#[test]
+fn messages_without_memory_leave_no_call_by_messages_waiting() {
+    let name = "messages_without_memory_leave_no_call_by_messages_waiting";
+    ranks_with(2, name, &[("TYPEPACK_COLL", "allreduce:messages")], |world| {
+        world.all_reduce_in_place(&mut [7u64; 4], Op::Max).unwrap();
+        flooded_after(world, 10, |comm| comm.all_reduce_in_place(&mut [7u64; 40], Op::Max));
+        let plan = typepack::commit(&Datatype::named(Named::I32)).unwrap();
+        flooded_after(world, 10, |comm| {
+            let mut values = [7i32; 2];
+            let part = |at: usize| Elements {
+                origin: (&raw mut values[at]).cast(),
+                plan: &plan,
+                count: 1,
+            };
+            let parts = [0, 1].map(part);
+            // SAFETY: the parts are different values of `values`, which outlives the call and which nobody else accesses.
+            unsafe { comm.run_raw(&Collective::Alltoall { send: None, receive: &parts }) }
+        });
     });
 }
 

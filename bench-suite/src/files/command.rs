@@ -101,7 +101,7 @@ pub fn run(
     let folder = arguments.folder.as_deref().unwrap_or(scratch.path());
     let shared = Shared::new(folder).map_err(|line| Fault::Usage(format!("--folder {line}")))?;
     let mut libraries = vec![own(TYPEPACK, &arguments.prefix)?];
-    arguments.peers.add(&mut libraries, false)?;
+    arguments.peers.add(&mut libraries, false, false)?;
     let load = Load::begin(RANKS, said);
     let versions = vec![file_system(folder)];
     let mut run = Run { kind: Kind::Files, load: Some(load), versions, ..Run::default() };

@@ -2,7 +2,8 @@
 //! file or by system calls. This file compares its free choice of the way with both ways, each of them forced.
 //!
 //! `command.rs` has the arguments, and `suite.rs` reads the answer to a turn. Every row has new jobs of one installed
-//! typepack, which take turns: the free choice, the static order, and `TYPEPACK_IO=mmap` and `pwrite`. The time of a
+//! typepack, which take turns: the free choice, the static order, `TYPEPACK_IO=mmap` and `pwrite`, and
+//! `TYPEPACK_TUNE=off:files`. The time of a
 //! turn is the mean of its accesses after the first one, so that the accesses in which the free choice tries the other
 //! way count. `../regret/` computes regrets and verdicts.
 //!
@@ -23,12 +24,14 @@ use std::rc::Rc;
 /// The number of bytes from which the pieces of a row are long enough to write each with a system call.
 const SHORTEST: u64 = 4096;
 
-/// The free choice, the static order and the forced ways: the name of the column, and a variable of the job.
-const WAYS: [(&str, Option<(&str, &str)>); 4] = [
+/// The free choice, the static order, the forced ways, and the free choice without its chooser: the name of the column,
+/// and a variable of the job.
+const WAYS: [(&str, Option<(&str, &str)>); 5] = [
     (FREE, None),
     (STATIC, Some(("TYPEPACK_TUNE", "off"))),
     ("mmap", Some(("TYPEPACK_IO", "mmap"))),
     ("pwrite", Some(("TYPEPACK_IO", "pwrite"))),
+    ("off:files", Some(("TYPEPACK_TUNE", "off:files"))),
 ];
 
 /// Returns true if `row` is measured. The head of this file names the rows that are left out.
@@ -62,14 +65,15 @@ pub fn run(
         let mut candidates =
             measure(row, (library, program, folder), path, effort, &memory).map_err(named)?;
         let (free, unmeasured) = (candidates.remove(0), Some(candidates.remove(0)));
+        let without = candidates.split_off(2);
         let judged = Some(judge(&free, &candidates).map_err(named)?);
         let (name, free) = (row.name.clone(), Some(free));
         compared.push(Compared {
             name,
             free,
             unmeasured,
-            chooser: "accesses to files",
             candidates,
+            without,
             judged,
             ..Compared::default()
         });
@@ -79,7 +83,7 @@ pub fn run(
     let title = "choice of the way to a file";
     Ok(format!(
         "{}\n{}{}{}{}",
-        table(&compared, &names[2..], "one access, the mean of a turn"),
+        table(&compared, &names[2..4], "one access, the mean of a turn"),
         heading(),
         lines(title, values, CHOICE),
         gains(&compared),

@@ -97,9 +97,15 @@ pub(crate) struct PeerArguments {
 
 impl PeerArguments {
     /// Adds the peers that take part to `list`, the builds of typepack. If `hosts` is true, the only peers are the
-    /// hosts of the interposer.
-    pub(crate) fn add(&self, list: &mut Vec<Library>, hosts: bool) -> Result<(), Fault> {
+    /// hosts of the interposer. If `fortran` is true, Debian's libraries are peers, too, because the others have no Fortran.
+    pub(crate) fn add(
+        &self,
+        list: &mut Vec<Library>,
+        hosts: bool,
+        fortran: bool,
+    ) -> Result<(), Fault> {
         let mut peers = Library::peers(&self.peers);
+        peers.retain(|library| fortran || !library.unpacked);
         if hosts {
             peers.retain(|library| HOSTS.contains(&library.name.as_str()));
             peers.iter_mut().for_each(|library| library.standard = true);

@@ -142,7 +142,11 @@ pub(crate) fn programs(
     let standard = libraries.iter().find(|library| !library.is_peer()).cloned();
     let hosts = run.kind == Kind::Interpose;
     for library in libraries.into_iter().filter(|library| !hosts || library.is_peer()) {
-        match library.compile(standard.as_ref(), scratch.path()) {
+        let compiled = match run.kind {
+            Kind::Fortran => library.compile_fortran(scratch.path()),
+            _ => library.compile(standard.as_ref(), scratch.path()),
+        };
+        match compiled {
             Ok(program) => {
                 if let Some(typepack) = standard.as_ref().filter(|_| hosts) {
                     programs.push((behind(&library, typepack)?, program.clone()));
@@ -325,6 +329,6 @@ fn libraries(kind: Kind, arguments: &MessageArguments) -> Result<Vec<Library>, F
         apart::check().map_err(Fault::Failed)?;
         list.iter_mut().for_each(|library| library.apart = true);
     }
-    arguments.peers.add(&mut list, hosts)?;
+    arguments.peers.add(&mut list, hosts, kind == Kind::Fortran)?;
     Ok(list)
 }

@@ -1,6 +1,6 @@
 //! Reads the definitions of the rows and bars of messages, collectives, one-sided communication and the interposer:
-//! `definitions/message.toml`, `collective.toml`, `one-sided.toml`, `interpose.toml` and `regret.toml`, or a file of
-//! the same form.
+//! `definitions/message.toml`, `collective.toml`, `one-sided.toml`, `interpose.toml`, `fortran.toml` and `regret.toml`, or
+//! a file of the same form.
 //!
 //! `suite.rs` measures the [`Definition`]s, and `../row/bar.rs` compares the results with the [`Bar`]s. Only the C
 //! program (`message/layout.c`, `halo.c`, `collective.c`, `window.c`) checks the words of a row, such as
@@ -9,6 +9,7 @@
 use crate::definition::{Blocks, Element, line_of};
 use crate::row::bar::Bar;
 use crate::row::kind::Kind;
+use crate::row::{HAND, IN_C};
 use serde::Deserialize;
 
 const MESSAGES: &str = include_str!("../../definitions/message.toml");
@@ -16,6 +17,7 @@ const REGRET: &str = include_str!("../../definitions/regret.toml");
 const COLLECTIVES: &str = include_str!("../../definitions/collective.toml");
 const ONE_SIDED: &str = include_str!("../../definitions/one-sided.toml");
 const INTERPOSE: &str = include_str!("../../definitions/interpose.toml");
+const FORTRAN: &str = include_str!("../../definitions/fortran.toml");
 /// The largest number of ranks of a row. `message/shared.c` has the same limit.
 const MOST_RANKS: usize = 16;
 /// The largest number of messages of a burst. `message/burst.c` has the same limit.
@@ -57,11 +59,41 @@ pub struct Definition {
 
 #[derive(Clone, Debug, PartialEq)]
 enum What {
-    Message { layout: String, pack: bool },
+    Message { layout: String, way: Way },
     Burst(String),
     Halo(String),
     Collective { operation: String, bytes: u64 },
     Window(String),
+}
+
+/// How a message is made, and what else a row measures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Way {
+    /// From C.
+    #[default]
+    Plain,
+    /// From C; the row also has the time of one `MPI_Pack`.
+    Pack,
+    /// From Fortran, sent and received as an array section.
+    Sections,
+    /// Only the send is a call from Fortran; the row also has the time of the same in C.
+    OverC,
+    /// No message: one `MPI_Pack` of an array section; the row also has the time of an array assignment.
+    Assignment,
+}
+
+impl Way {
+    /// Returns the word for the C program (`message/pingpong.c`).
+    fn word(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Pack => "pack",
+            Self::Sections => "sections",
+            Self::OverC => "over-c",
+            Self::Assignment => "assignment",
+        }
+    }
 }
 
 /// The kind of memory of the buffers.
@@ -117,8 +149,12 @@ struct RowDefinition {
     quick: Option<Quick>,
     #[serde(default)]
     pack: bool,
+    /// The way of a message from Fortran; needs a layout.
+    section: Option<Way>,
 }
 
+/// The last words of a halo of array sections; `message/halo.c` has them, too.
+const SECTIONS: &str = " sections";
 /// The place of the words that describe the layout in the description of a row.
 const LAYOUT: &str = "{layout}";
 
@@ -134,6 +170,11 @@ enum Quick {
 }
 
 impl RowDefinition {
+    /// Returns the way of a message.
+    fn way(&self) -> Way {
+        self.section.unwrap_or(if self.pack { Way::Pack } else { Way::Plain })
+    }
+
     /// Returns the description of the entry.
     fn about(&self) -> Result<String, String> {
         if !self.text.contains(LAYOUT) {
@@ -171,6 +212,7 @@ impl Definitions {
             Kind::Collectives => COLLECTIVES,
             Kind::OneSided => ONE_SIDED,
             Kind::Interpose => INTERPOSE,
+            Kind::Fortran => FORTRAN,
             _ => MESSAGES,
         };
         Self::parse(text).expect("the built-in definitions must be valid")
@@ -244,6 +286,9 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Definition>, String> {
     if !definition.ranks.is_empty() {
         return Err("ranks is given, but only a collective and a window may have ranks".to_owned());
     }
+    if definition.section.is_some() && (definition.layout.is_none() || definition.pack) {
+        return Err("a row with section needs a layout, and must not have pack".to_owned());
+    }
     let is_quick = |size: &String| definition.is_quick(size);
     let whole = matches!(definition.quick, Some(Quick::All(true)));
     let name = definition.name.clone();
@@ -256,7 +301,7 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Definition>, String> {
             if layout.contains('{') {
                 return Err("the layout contains {n}, so it needs sizes".to_owned());
             }
-            Ok(vec![row(name, whole, What::Message { layout, pack: definition.pack })])
+            Ok(vec![row(name, whole, What::Message { layout, way: definition.way() })])
         }
         (Some(layout), None) => {
             let layout = words("layout", layout)?;
@@ -265,7 +310,7 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Definition>, String> {
             }
             let one = |size: &String| {
                 let layout = sized(definition, &layout, size)?;
-                let what = What::Message { layout, pack: definition.pack };
+                let what = What::Message { layout, way: definition.way() };
                 Ok(row(format!("{name}-{size}"), is_quick(size), what))
             };
             definition.sizes.iter().map(one).collect()
@@ -475,9 +520,8 @@ impl Definition {
     /// Returns the line that tells the C program to prepare this row.
     pub fn command(&self, memory: Memory) -> String {
         match &self.what {
-            What::Message { layout, pack } => {
-                let extra = if *pack { "pack" } else { "plain" };
-                format!("row pingpong {} {extra} {layout}", memory.name())
+            What::Message { layout, way } => {
+                format!("row pingpong {} {} {layout}", memory.name(), way.word())
             }
             What::Burst(words) => format!("row burst {} {words}", memory.name()),
             What::Halo(words) => format!("row halo {} {words}", memory.name()),
@@ -485,6 +529,17 @@ impl Definition {
             What::Collective { operation, bytes } => {
                 format!("row collective {} {operation} {bytes}", memory.name())
             }
+        }
+    }
+
+    /// Returns the name of the competitor whose time the job of typepack measures in the same turn, or `None` if there is
+    /// none.
+    pub fn beside(&self) -> Option<&'static str> {
+        match &self.what {
+            What::Message { way: Way::OverC, .. } => Some(IN_C),
+            What::Message { way: Way::Assignment, .. } => Some(HAND),
+            What::Halo(words) if words.ends_with(SECTIONS) => Some(HAND),
+            _ => None,
         }
     }
 
@@ -597,12 +652,29 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_fortran_have_bars_and_other_ways() {
+        let all = Definitions::of(Kind::Fortran);
+        let row = |name: &str| all.rows.iter().find(|r| r.name == name).expect(name).clone();
+        let call = row("call-8B");
+        assert_eq!(call.command(Memory::User), "row pingpong user over-c contig 8");
+        assert_eq!((call.beside(), row("halo-128").beside()), (Some("c"), Some("hand")));
+        assert_eq!((row("d1s2-64K").beside(), row("pack-d1s2-64K").beside()), (None, Some("hand")));
+        for row in &all.rows {
+            assert!(all.bars.iter().any(|bar| bar.class == row.class), "{}", row.name);
+        }
+        for bar in &all.bars {
+            assert!(all.rows.iter().any(|r| r.class == bar.class && r.quick), "{}", bar.text);
+        }
+    }
+
+    #[test]
     fn names_have_families_and_families_have_descriptions() {
         let all = [
             Definitions::of(Kind::Messages),
             Definitions::of(Kind::Collectives),
             Definitions::of(Kind::OneSided),
             Definitions::of(Kind::Interpose),
+            Definitions::of(Kind::Fortran),
             Definitions::regret(),
         ];
         for row in all.iter().flat_map(|all| &all.rows) {

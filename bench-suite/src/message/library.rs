@@ -1,4 +1,5 @@
-//! Finds the MPI libraries that take part, and compiles the C program (`message/*.c`) for each of them.
+//! Finds the MPI libraries that take part, and compiles the C program (`message/*.c`) for each of them, for rows of
+//! Fortran with the part in Fortran (`message/section.f90`).
 //!
 //! `session.rs` and `whole.rs` start the compiled programs. For each library, the mpicc in the library's
 //! own prefix compiles the program. Intel's package for Python has no mpicc, but its library has the
@@ -10,13 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The names and contents of the C program's source files.
-const SOURCES: [(&str, &str); 12] = [
+const SOURCES: [(&str, &str); 14] = [
     ("bench.h", include_str!("../../message/bench.h")),
     ("main.c", include_str!("../../message/main.c")),
     ("link.c", include_str!("../../message/link.c")),
     ("shared.c", include_str!("../../message/shared.c")),
     ("layout.c", include_str!("../../message/layout.c")),
     ("pingpong.c", include_str!("../../message/pingpong.c")),
+    ("section.c", include_str!("../../message/section.c")),
+    ("section.f90", include_str!("../../message/section.f90")),
     ("burst.c", include_str!("../../message/burst.c")),
     ("halo.c", include_str!("../../message/halo.c")),
     ("collective.c", include_str!("../../message/collective.c")),
@@ -25,6 +28,8 @@ const SOURCES: [(&str, &str); 12] = [
     ("job.c", include_str!("../../message/job.c")),
 ];
 const FLAGS: [&str; 5] = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"];
+/// The options of the Fortran compiler: its loops are hand-written loops, as those of `../competitor/hand_c.rs`.
+const FORTRAN_FLAGS: [&str; 2] = ["-O3", "-march=native"];
 
 /// The kinds of libraries. They differ in the options of the launcher and in the environment variables
 /// that they need.
@@ -56,6 +61,8 @@ pub struct Library {
     pub apart: bool,
     /// True if programs for this library are compiled against the standard ABI.
     pub standard: bool,
+    /// True if this is a library of Debian that `runtime/interpose/tests/debian.sh` has unpacked.
+    pub unpacked: bool,
 }
 
 impl Library {
@@ -72,13 +79,16 @@ impl Library {
             return Err(format!("{shown}: bin/mpiexec is missing"));
         }
         let kind = match () {
-            () if has("lib/libmpi.so.40") => Kind::OpenMpi,
+            () if has("lib/libmpi.so.40") || has("root/usr/bin/ompi_info") => Kind::OpenMpi,
+            () if has("root/usr/bin/hydra_pmi_proxy") => Kind::Mpich,
             () if has("bin/hydra_bstrap_proxy") => Kind::Intel,
             () if has("bin/hydra_pmi_proxy") => Kind::Mpich,
             () => Kind::Typepack,
         };
         let environment = Vec::new();
-        Ok(Self { name: name.to_owned(), prefix, kind, environment, apart: false, standard: false })
+        let unpacked = has("root/usr/bin");
+        let name = name.to_owned();
+        Ok(Self { name, prefix, kind, environment, apart: false, standard: false, unpacked })
     }
 
     /// Returns true if this is a library with which typepack is compared.
@@ -86,8 +96,8 @@ impl Library {
         self.kind != Kind::Typepack
     }
 
-    /// Returns the peers that `scripts/bench peers` has put under `directory`, sorted by name. Other libraries there, such
-    /// as the one of Debian for the tests of the interposer, are no peers.
+    /// Returns the peers that `scripts/bench peers` has put under `directory`, sorted by name. Debian's libraries
+    /// there have the mark `unpacked`.
     pub fn peers(directory: &Path) -> Vec<Self> {
         let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
         let mut peers: Vec<Self> = entries
@@ -140,12 +150,42 @@ impl Library {
                 command.arg(path);
             }
         }
-        let made = command.stdin(Stdio::null()).output();
-        let made = made.map_err(|e| format!("{}: {e}", compiler.display()))?;
-        if !made.status.success() {
-            let said = String::from_utf8_lossy(&made.stderr);
-            let line = said.lines().find(|l| l.contains("error")).or(said.lines().last());
-            return Err(format!("mpicc failed: {}", line.unwrap_or("it said nothing")));
+        made(&mut command, "mpicc")?;
+        Ok(program)
+    }
+
+    /// Compiles the program with its part in Fortran for this library in `folder`, with the library's mpicc and mpifort, and
+    /// returns the path of the compiled program.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Library::compile`], and a one-line message if the library has no mpifort.
+    pub fn compile_fortran(&self, folder: &Path) -> Result<PathBuf, String> {
+        let fortran = self.prefix.join("bin/mpifort");
+        if !fortran.exists() {
+            return Err("has no mpifort, so nothing from Fortran is measured".to_owned());
+        }
+        let folder = folder.join(format!("fortran-{}", self.name));
+        let shown = |e: std::io::Error| format!("{}: {e}", folder.display());
+        std::fs::create_dir_all(&folder).map_err(shown)?;
+        let mut c = Command::new(self.compiler(None)?);
+        c.args(&FLAGS[..FLAGS.len() - 1]).args(["-DBENCH_FORTRAN", "-c"]);
+        let mut link = Command::new(fortran);
+        link.args(FORTRAN_FLAGS);
+        for (name, text) in SOURCES {
+            std::fs::write(folder.join(name), text).map_err(shown)?;
+            if let Some(stem) = name.strip_suffix(".c") {
+                c.arg(name);
+                link.arg(format!("{stem}.o"));
+            } else if name.ends_with(".f90") {
+                link.arg(name);
+            }
+        }
+        let program = folder.join("bench");
+        link.arg("-o").arg(&program);
+        for (command, tool) in [(&mut c, "mpicc"), (&mut link, "mpifort")] {
+            self.surround(command);
+            made(command.current_dir(&folder), tool)?;
         }
         Ok(program)
     }
@@ -196,6 +236,19 @@ impl Library {
             }
         }
     }
+}
+
+/// Runs the compiler `command`, which is a library's `tool`. Returns a one-line message if it fails.
+fn made(command: &mut Command, tool: &str) -> Result<(), String> {
+    let made = command.stdin(Stdio::null()).output();
+    let made = made.map_err(|e| format!("{}: {e}", command.get_program().display()))?;
+    if made.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&made.stderr);
+    let line =
+        said.lines().find(|l| l.to_ascii_lowercase().contains("error")).or(said.lines().last());
+    Err(format!("{tool} failed: {}", line.unwrap_or("it said nothing")))
 }
 
 /// A folder that is removed when this value is dropped.

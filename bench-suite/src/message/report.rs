@@ -78,7 +78,9 @@ pub fn line(run: &Run, row: &Row, duration: Duration) -> String {
         Some(figure) => format!("{name} {} us", us(figure.ns)),
         None => format!("{name} failed"),
     });
-    let figures = figures.collect::<Vec<String>>().join(", ");
+    let others = row.figures.iter().filter(|figure| !run.competitors.contains(&figure.competitor));
+    let others = others.map(|figure| format!("{} {} us", figure.competitor, us(figure.ns)));
+    let figures = figures.chain(others).collect::<Vec<String>>().join(", ");
     let ratio = |(own, peers, host): Part| {
         let ratio = row.against(&own, &peers)?.value;
         let what = host.map_or("best peer's time / ours".to_owned(), |_| own);

@@ -46,6 +46,12 @@ pub fn measure(
         let turns = job.iter().map(|(_, turns)| turns);
         measured.figures.extend(turns.filter_map(|turns| figure(&session.library().name, turns)));
     }
+    if let Some(name) = row.beside() {
+        measured.figures.iter_mut().for_each(|figure| figure.pack = None);
+        let turns = jobs.first().into_iter().flatten().flat_map(|(_, turns)| turns);
+        let others: Vec<Turn> = turns.map(|turn| Turn { ns: turn.pack, ..*turn }).collect();
+        measured.figures.extend(figure(name, &others).map(|other| Figure { pack: None, ..other }));
+    }
     measured
 }
 

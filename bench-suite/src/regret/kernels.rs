@@ -1,5 +1,5 @@
 //! Measures the regret of the choice of a kernel: the free choice against forced leaf kernels, forced compiled
-//! kernels, and the cost model alone (the static order), in one process.
+//! kernels, the static order, and the free choice without one of its choosers, in one process.
 //!
 //! `../command/regret.rs` calls [`measure`] for every layout and size. All competitors are verified
 //! first and make so many calls that the compilation policy has decided. Then they take turns, and
@@ -28,6 +28,11 @@ const MEASURED: u64 = 8 << 10;
 /// Number of bytes from which the method of a contiguous copy is measured.
 const COPIES: u64 = 16 << 10;
 
+/// The names of the free choice without the chooser of copies, and without the chooser of kernels.
+const WITHOUT: [&str; 2] = ["off:copies", "off:kernels"];
+/// Number of forced candidates.
+const CANDIDATES: usize = 2;
+
 /// Measures `layout` in `directions` with `rounds` rounds. `eager` is the code generator of the forced
 /// compiled kernels, and `lazy` that of the free choice. Both code generators keep their compiled kernels for
 /// later calls of this function.
@@ -48,8 +53,9 @@ pub fn measure(
     directions.iter().map(|&direction| one(&mut bench, direction, rounds)).collect()
 }
 
-/// Returns the free choice, the choice without measurements, forced leaf kernels, and forced compiled kernels. As in an
-/// application with `TYPEPACK_KERNEL=leaf`, nothing is compiled for forced leaf kernels.
+/// Returns the free choice, the choice without measurements, forced leaf kernels, forced compiled kernels, and the free
+/// choice without measurements of copies and of kernels. As in an application with `TYPEPACK_KERNEL=leaf`, nothing is
+/// compiled for forced leaf kernels.
 fn competitors(
     layout: &Layout,
     eager: &Jit,
@@ -64,18 +70,23 @@ fn competitors(
     let make = |name, settings: &Settings| {
         competitor::typed(name, &layout.datatype, layout.count, settings)
     };
+    let unmeasured = Settings { unmeasured: true, ..compiling(lazy, None) };
     Ok(vec![
         make(TYPEPACK, &compiling(lazy, None))?,
-        make(STATIC, &Settings { unmeasured: true, ..compiling(lazy, None) })?,
+        make(STATIC, &unmeasured)?,
         make(LEAF, &leaf)?,
         make(JIT, &compiling(eager, Some(Strategy::Kernel)))?,
+        make(WITHOUT[0], &compiling(lazy, None))?,
+        make(WITHOUT[1], &unmeasured)?,
     ])
 }
 
 fn one(bench: &mut Bench, direction: Direction, rounds: usize) -> Result<Compared, String> {
     let count = bench.competitors.len();
-    // Without measurements, long copies take vector moves.
-    let fix = |number| set_fixed((number == 1).then_some(Method::Vector));
+    // Without measurements of copies, long copies take vector moves.
+    let vector: Vec<bool> =
+        bench.competitors.iter().map(|c| [STATIC, WITHOUT[0]].contains(&c.name())).collect();
+    let fix = |number: usize| set_fixed(vector[number].then_some(Method::Vector));
     let mut calls = Vec::new();
     for number in 0..count {
         fix(number);
@@ -89,33 +100,38 @@ fn one(bench: &mut Bench, direction: Direction, rounds: usize) -> Result<Compare
         }
     }
     set_fixed(None);
+    let bytes = bench.layout.payload;
+    let executors: Vec<String> =
+        bench.competitors.iter().map(|competitor| competitor.executor(direction)).collect();
+    let is_choice = executors[2..][..CANDIDATES].windows(2).any(|pair| pair[0] != pair[1]);
+    let acts = match executors[0].as_str() {
+        "memcpy" if bytes >= COPIES => WITHOUT[0],
+        _ if is_choice && bytes >= MEASURED => WITHOUT[1],
+        _ => "",
+    };
     let tried = bench.competitors.iter().zip(turns).map(|(competitor, rounds)| Tried {
         name: competitor.name().to_owned(),
         rounds,
         whole: None,
     });
-    let mut tried = tried.collect::<Vec<_>>().into_iter();
+    // A chooser that does not act in this row gains nothing in it.
+    let stays = |tried: &Tried| !WITHOUT.contains(&tried.name.as_str()) || tried.name == acts;
+    let (tried, executors): (Vec<Tried>, Vec<String>) =
+        tried.zip(executors).filter(|(tried, _)| stays(tried)).unzip();
+    let mut tried = tried.into_iter();
     let (free, unmeasured) = (tried.next(), tried.next());
     let Some(free) = free else { return Err("there are no competitors".to_owned()) };
-    let candidates: Vec<Tried> = tried.collect();
-    let executors: Vec<String> =
-        bench.competitors.iter().map(|competitor| competitor.executor(direction)).collect();
-    let is_choice = executors[2..].windows(2).any(|pair| pair[0] != pair[1]);
+    let candidates: Vec<Tried> = tried.by_ref().take(CANDIDATES).collect();
+    let without: Vec<Tried> = tried.collect();
     let judged = judge(&free, &candidates)?;
-    let bytes = bench.layout.payload;
-    let chooser = match executors[0].as_str() {
-        "memcpy" if bytes >= COPIES => "contiguous copies",
-        _ if is_choice && bytes >= MEASURED => "kernels of long calls",
-        _ => "",
-    };
     Ok(Compared {
         name: bench.layout.name.clone(),
         part: direction_name(direction).to_owned(),
         bytes,
         free: Some(free),
         unmeasured,
-        chooser,
         candidates,
+        without,
         executors,
         judged: is_choice.then_some(judged),
         ..Compared::default()

@@ -2,7 +2,7 @@
 //! calls and accesses to files.
 
 use super::judge::{Gain, Judged, Tried, gain};
-use super::verdict::{NONE, Value, heading, lines};
+use super::verdict::{NONE, Value, heading, lines, mean};
 use crate::row::report::{size_text, us};
 use crate::row::{Distance, STEADY};
 use comfy_table::{CellAlignment, Table, presets};
@@ -12,6 +12,11 @@ use std::fmt::Write;
 pub const FREE: &str = "free";
 /// The name of the static order in rows: what the library does without measurements (`TYPEPACK_TUNE=off`).
 pub const STATIC: &str = "static";
+/// The beginning of the names of the jobs in which one chooser is off, and of their value of `TYPEPACK_TUNE`. The name of
+/// the chooser follows.
+pub const OFF: &str = "off:";
+/// The least gain of a chooser that is worth its code.
+const LEAST_GAIN: f64 = 1.05;
 /// The table shows this number of letters of a kernel's name. The CSV file has the whole name.
 const MOST_LETTERS: usize = 32;
 
@@ -32,11 +37,12 @@ pub struct Compared {
     pub free: Option<Tried>,
     /// The times of the static order; `None` if its job has failed.
     pub unmeasured: Option<Tried>,
-    /// The chooser that measures in this row, for people; empty if there is none.
-    pub chooser: &'static str,
     /// The times of the candidates that have not failed.
     pub candidates: Vec<Tried>,
-    /// The names of the kernels that have moved the bytes: of the free choice and of the candidates. May be empty.
+    /// For each chooser that acts in this row, the times without it: it keeps the static order, and all other choosers
+    /// measure. The names begin with [`OFF`].
+    pub without: Vec<Tried>,
+    /// The names of the kernels that have moved the bytes, in the order of [`all`](Self::all). May be empty.
     pub executors: Vec<String>,
     /// The regret; `None` if the row could not be judged, or if there was no choice.
     pub judged: Option<Judged>,
@@ -53,12 +59,18 @@ impl Compared {
     }
 
     fn all(&self) -> impl Iterator<Item = &Tried> {
-        self.free.iter().chain(&self.unmeasured).chain(&self.candidates)
+        self.free.iter().chain(&self.unmeasured).chain(&self.candidates).chain(&self.without)
     }
 
-    /// Returns the gain of the free choice over the static order, if both were measured.
-    pub fn gain(&self) -> Option<Gain> {
-        self.free.as_ref().zip(self.unmeasured.as_ref()).and_then(|(free, other)| gain(free, other))
+    /// Returns the gain of the free choice over `other`, if both were measured.
+    fn gain(&self, other: Option<&Tried>) -> Option<Gain> {
+        self.free.as_ref().zip(other).and_then(|(free, other)| gain(free, other))
+    }
+
+    /// Returns the gain of one chooser.
+    fn gain_of(&self, chooser: &str) -> Option<Gain> {
+        let is = |tried: &&Tried| tried.name.strip_prefix(OFF) == Some(chooser);
+        self.gain(self.without.iter().find(is))
     }
 
     fn title(&self) -> String {
@@ -87,33 +99,49 @@ pub fn values<'a>(rows: impl Iterator<Item = &'a Compared>) -> [Vec<Value>; 2] {
     both
 }
 
-/// Returns, for each chooser, how much it gains over the static order: the mean over its rows, and its best row.
-/// Returns an empty text if no row has a chooser.
+/// Returns, for each chooser, how much it gains over the static order of its own ways while all other choosers measure:
+/// the mean over its rows, its best row, and all its rows; then the gain of all choosers together, and the choosers
+/// whose mean is too low. Returns an empty text if no row has a chooser.
 pub fn gains(rows: &[Compared]) -> String {
     let mut choosers: Vec<&str> = Vec::new();
-    for row in rows.iter().filter(|row| !row.chooser.is_empty()) {
-        if !choosers.contains(&row.chooser) {
-            choosers.push(row.chooser);
+    for chooser in rows.iter().flat_map(|row| &row.without).filter_map(|t| t.name.strip_prefix(OFF))
+    {
+        if !choosers.contains(&chooser) {
+            choosers.push(chooser);
         }
     }
     if choosers.is_empty() {
         return String::new();
     }
+    let values = |gain: &dyn Fn(&Compared) -> Option<Gain>| {
+        let value = |row: &Compared| {
+            let Gain { ratio, steady } = gain(row)?;
+            Some(Value { name: row.title(), ratio, steady })
+        };
+        rows.iter().filter_map(value).collect::<Vec<Value>>()
+    };
     let mut text = format!(
-        "\nGain of each chooser: the time of the static order ({STATIC}, TYPEPACK_TUNE=off) over that of the free \
+        "\nGain of each chooser: the time without this chooser (TYPEPACK_TUNE={OFF}NAME) over that of the free \
          choice\n\n{}",
         heading()
     );
+    let (mut lists, mut low) = (String::new(), Vec::new());
     for chooser in choosers {
-        let value = |row: &Compared| {
-            let Gain { ratio, steady } = row.gain()?;
-            Some(Value { name: row.title(), ratio, steady })
-        };
-        let of_this = rows.iter().filter(|row| row.chooser == chooser);
-        let values: Vec<Value> = of_this.filter_map(value).collect();
+        let values = values(&|row| row.gain_of(chooser));
         text += &lines(&format!("gain, {chooser}"), &values, NONE);
+        let [steady, all] = mean(&values, None).figures;
+        if steady.or(all).is_some_and(|mean| mean < LEAST_GAIN) {
+            low.push(chooser);
+        }
+        let _ = write!(lists, "\n{chooser}:");
+        for Value { name, ratio, steady } in &values {
+            let _ = write!(lists, " {name} {ratio:.2}{},", if *steady { "" } else { "~" });
+        }
+        lists.pop();
     }
-    text
+    text += &lines("gain, all together", &values(&|row| row.gain(row.unmeasured.as_ref())), NONE);
+    let low = if low.is_empty() { "none".to_owned() } else { low.join(", ") };
+    format!("{text}\nMean gain below {LEAST_GAIN}: {low}. The rows:\n{}\n", lists.trim_start())
 }
 
 /// Returns the human-readable table: for every row, the times of the free choice and of the candidates `names`, over
@@ -163,7 +191,7 @@ pub fn table(rows: &[Compared], names: &[String], what: &str) -> String {
         let mark = judged.map_or("", |judged| if judged.steady { "" } else { "~" });
         cells.push(judged.map_or_else(String::new, |judged| ratio(judged.ratio) + mark));
         cells.push(judged.and_then(|judged| judged.learning).map_or_else(String::new, ratio));
-        let gain = row.gain().filter(|_| !row.chooser.is_empty());
+        let gain = row.gain(row.unmeasured.as_ref());
         let mark = |gain: Gain| ratio(gain.ratio) + if gain.steady { "" } else { "~" };
         cells.push(gain.map_or_else(String::new, mark));
         let kernels = row.executors.iter().map(|name| name.chars().take(MOST_LETTERS).collect());
@@ -188,13 +216,13 @@ pub fn table(rows: &[Compared], names: &[String], what: &str) -> String {
     format!(
         "{table}\n{unit}, medians of the odd rounds: {what}. best: the best candidate of the even rounds. regret: \
          time of the free choice over that of best. learning: the same over all exchanges since the jobs have started. \
-         gain: time of static, which measures nothing (TYPEPACK_TUNE=off), over that of the free choice. line: one way of a cache line, ns. kernels: what ran, column by column. ~: odd rounds differ by more than \
-         {STEADY}x.\n"
+         gain: time of static, which measures nothing (TYPEPACK_TUNE=off), over that of the free choice. line: one way \
+         of a cache line, ns. kernels: what ran, column by column. ~: odd rounds differ by more than {STEADY}x.\n"
     )
 }
 
 /// Returns the rows as CSV: a header line, and one line per row and candidate. The regrets stand in the line of
-/// the free choice.
+/// the free choice, the gains in those of the static order (of all choosers) and of the jobs without one chooser.
 pub fn csv(rows: &[Compared]) -> String {
     let mut text = String::from(
         "row,part,bytes,distance,line_ns,candidate,even_ns,odd_ns,odd_spread,all_ns,best,regret,\
@@ -204,6 +232,8 @@ pub fn csv(rows: &[Compared]) -> String {
         for (number, tried) in row.all().enumerate() {
             let is_free = number == 0 && row.free.is_some();
             let of = row.judged.as_ref().filter(|_| is_free);
+            let all = (tried.name == STATIC).then_some("all");
+            let chooser = all.or_else(|| tried.name.strip_prefix(OFF));
             let _ = writeln!(
                 text,
                 "{},{},{},{},{:.1},{},{:.1},{:.1},{:.3},{},{},{},{},{},{},{},{}",
@@ -221,9 +251,9 @@ pub fn csv(rows: &[Compared]) -> String {
                 of.map_or_else(String::new, |judged| format!("{:.4}", judged.ratio)),
                 of.and_then(|j| j.learning).map_or_else(String::new, |r| format!("{r:.4}")),
                 of.map_or_else(String::new, |judged| judged.steady.to_string()),
-                if is_free { row.chooser } else { "" },
-                row.gain()
-                    .filter(|_| is_free)
+                chooser.unwrap_or_default(),
+                row.gain(Some(tried))
+                    .filter(|_| chooser.is_some())
                     .map_or_else(String::new, |gain| format!("{:.4}", gain.ratio)),
                 row.executors.get(number).map_or_else(String::new, |name| name.replace(',', ";")),
             );

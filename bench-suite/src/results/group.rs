@@ -92,6 +92,7 @@ pub(super) fn groups(record: &Record) -> Vec<Group> {
             Kind::Collectives => "collectives",
             Kind::OneSided => "one-sided",
             Kind::Interpose => "interposer",
+            Kind::Fortran => "Fortran",
             Kind::Files => "files",
         };
         for row in record.table(kind.table()).map(read).unwrap_or_default() {

@@ -5,8 +5,8 @@
 //! the value over all rows.
 
 use super::{
-    Distance, HAND, HAND_C, IN_CACHE, INTERPRETER, KEPT, MAPPED, MEMCPY, Ratio, Row, STEADY, Sides,
-    mean, median,
+    Distance, HAND, HAND_C, IN_C, IN_CACHE, INTERPRETER, KEPT, MAPPED, MEMCPY, Ratio, Row, STEADY,
+    Sides, mean, median,
 };
 use serde::Deserialize;
 use std::fmt::Write;
@@ -52,6 +52,9 @@ pub enum Against {
     Added,
     /// The nanoseconds more than the fastest hand-written loop: at most.
     Beyond,
+    /// The nanoseconds more than the same calls in C: at most.
+    #[serde(rename = "c")]
+    OverC,
     /// The milliseconds of the first access after opening: at most.
     Milliseconds,
     /// The bytes by which the process grows in the first access: at most.
@@ -61,7 +64,15 @@ pub enum Against {
 impl Against {
     /// Returns true if a bar is the greatest allowed value, and false if it is the least allowed ratio.
     pub fn is_at_most(self) -> bool {
-        matches!(self, Self::Pack | Self::Added | Self::Beyond | Self::Milliseconds | Self::Bytes)
+        matches!(
+            self,
+            Self::Pack
+                | Self::Added
+                | Self::Beyond
+                | Self::OverC
+                | Self::Milliseconds
+                | Self::Bytes
+        )
     }
 
     /// Returns true if a value needs a peer.
@@ -98,6 +109,7 @@ impl Against {
             Self::Pack => figure().and_then(|f| alone(f.ns / f.pack?, f.is_steady())),
             Self::Added => more(row.against(own, peers)),
             Self::Beyond => more(row.against_hand(own)),
+            Self::OverC => more(row.against(own, &[IN_C])),
             Self::Milliseconds => {
                 let [ns, spread] = figure()?.first?;
                 alone(ns / 1e6, spread <= STEADY)

@@ -26,6 +26,8 @@ pub const MEMCPY: &str = "memcpy";
 pub const HAND: &str = "hand";
 /// The name of the hand-written C loops.
 pub const HAND_C: &str = "hand-c";
+/// The name of the same calls made in C, in rows of Fortran.
+pub const IN_C: &str = "c";
 /// The names of all competitors for packing that are not peers, in the order of their turns.
 pub const OWN: [&str; 7] = [MEMCPY, HAND, HAND_C, TYPEPACK, LEAF, JIT, INTERPRETER];
 /// The name of the loop over a mapping of the file that stays from access to access.

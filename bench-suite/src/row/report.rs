@@ -119,6 +119,7 @@ pub fn table(rows: &[Row], competitors: &[&str], sides: Sides<'_>, unit: Unit) -
         ("best", false, Box::new(best)),
         ("", false, Box::new(move |row| word(row).to_owned())),
         ("/hand", true, Box::new(ratio_of(Against::Hand))),
+        ("over c", true, Box::new(ratio_of(Against::OverC))),
         ("/kept", true, Box::new(ratio_of(Against::Kept))),
         ("first/mapped", true, Box::new(ratio_of(Against::Mapped))),
         ("/pack", true, Box::new(ratio_of(Against::Pack))),

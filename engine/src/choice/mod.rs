@@ -30,7 +30,7 @@
 //!   a cost counts as at most `OUTLIER` medians, and a cost before any median as nothing.
 //!
 //! `shared.rs` has choosers that several threads share, `form.rs` the keys of choices, `store.rs` what is known about
-//! them, and `candidates.rs` joins a chooser with both. So a user brings a table of ways and one function that returns
+//! them, `candidates.rs` joins a chooser with both, and `tune.rs` says which choosers measure. So a user brings a table of ways and one function that returns
 //! the key of a call. `contiguous/own.rs`, `plan/contest.rs`, the runtime (transports, collective calls, waits, files)
 //! and the interposer use choosers.
 
@@ -40,6 +40,7 @@ mod shared;
 mod store;
 #[cfg(test)]
 mod tests;
+mod tune;
 
 pub use candidates::{Candidate, Choice, Measured, TimedWay};
 pub use form::{Form, Key, Remembered, Sizes, Word};
@@ -47,6 +48,7 @@ pub(crate) use shared::SharedChooser;
 #[cfg(test)]
 pub(crate) use shared::{Shared, choose};
 pub use store::{Store, store};
+pub use tune::{CHOOSERS, HOST, KERNELS, SHORT, Tune, WAITS};
 
 use std::time::Duration;
 

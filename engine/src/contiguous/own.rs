@@ -41,11 +41,15 @@ pub type Clock = fn() -> u64;
 
 static CLOCK: OnceLock<Clock> = OnceLock::new();
 
-/// Sets the clock. Only the first call has an effect. Without a clock, all copies take vector moves, unless
-/// their caller asks for another method or [`set_fixed`](typepack_leaf::contiguous::set_fixed) has fixed one. The
-/// choosers begin with what the process knows when the first long run is copied ([`store`]).
-pub fn set_clock(clock: Clock) {
+/// Sets the clock, with which choosers measure. Only the first call has an effect. Unless `copies` is true, or without
+/// a clock, all copies take vector moves, unless their caller asks for another method or
+/// [`set_fixed`](typepack_leaf::contiguous::set_fixed) has fixed one. The choosers of copies begin with what the process
+/// knows when the first long run is copied ([`store`]).
+pub fn set_clock(clock: Clock, copies: bool) {
     let _first = CLOCK.set(clock);
+    if !copies {
+        return;
+    }
     // SAFETY: `copy` copies the run with one of the methods of `copy_by`, which copy it as `contiguous::copy` does.
     unsafe { set_choice(copy) };
 }
@@ -84,10 +88,10 @@ fn table(store: &Store) -> Table {
 /// Returns the best method of each size class whose methods have been compared. A class that another thread is using is
 /// left out.
 pub fn remembered() -> Vec<Remembered> {
-    learnt_in(&TABLE)
+    remembered_in(&TABLE)
 }
 
-fn learnt_in(table: &Table) -> Vec<Remembered> {
+fn remembered_in(table: &Table) -> Vec<Remembered> {
     let classes = table.iter().zip(0..).flat_map(|(classes, source)| {
         classes.iter().enumerate().map(move |(number, class)| (source, number, class))
     });
@@ -137,15 +141,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learnt_is_the_first_choice_of_the_next_process() {
+    fn what_is_remembered_is_the_first_choice_of_the_next_process() {
         let first = table(&Store::default());
-        assert_eq!(learnt_in(&first), []);
+        assert_eq!(remembered_in(&first), []);
         let method = compare(&first[1][2]);
         if available().count() == 1 {
-            return assert_eq!(learnt_in(&first), []);
+            return assert_eq!(remembered_in(&first), []);
         }
         let remembered = [Remembered { key: key(1, 2), way: method.code() }];
-        assert_eq!(learnt_in(&first), remembered);
+        assert_eq!(remembered_in(&first), remembered);
         let said = format!("from 64 KiB, copies of other ranks' bytes: {method}");
         assert_eq!(remembered[0].to_string(), said);
         let store = Store::default();

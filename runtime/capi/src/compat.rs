@@ -4,12 +4,17 @@
 //! The symbols are four variables and one function. The value of each variable is an address; a program
 //! passes this address in place of a Fortran status to ignore the status. The function is `MPI_Type_struct`
 //! of MPI-1. The other functions of the block are inline functions in the header.
+//!
+//! `typepack_quiet_errors` and `typepack_pack` are for our Fortran library, which looks for them by name.
 
 use crate::argument::FromC;
+use crate::count_width::Large;
 use crate::datatype::construct;
 use crate::entry::{self, At};
+use crate::error::handler;
 use crate::raw;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
+use typepack_capi_datatype::pack;
 
 /// `MPI_F_STATUS_IGNORE`. The value is an address below 8192, where no object lies.
 #[unsafe(no_mangle)]
@@ -51,5 +56,38 @@ pub unsafe extern "C" fn MPI_Type_struct(
             )
         };
         construct::structured_with_markers(count, blocklengths, displacements, types, newtype)
+    })
+}
+
+/// Keeps the errors of the calling thread from all error handlers, and from standard error, until `on` is 0 again. The
+/// calls return their codes all the same.
+#[unsafe(no_mangle)]
+pub extern "C" fn typepack_quiet_errors(on: c_int) {
+    handler::be_quiet(on != 0);
+}
+
+/// `MPI_Pack_c` without a communicator: a program with sessions only has no predefined one.
+///
+/// # Safety
+///
+/// - `inbuf` is readable for `incount` elements of `datatype`.
+/// - `outbuf` is writable for `outsize` bytes, and does not overlap the elements.
+/// - `position` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn typepack_pack(
+    inbuf: *const c_void,
+    incount: raw::Count,
+    datatype: raw::Datatype,
+    outbuf: *mut c_void,
+    outsize: raw::Count,
+    position: *mut raw::Count,
+) -> c_int {
+    entry::enter(&"typepack_pack", At::Nothing, || {
+        // SAFETY: the conditions of `pack::pack` are those of this function, and `position` is what `InOut` promises.
+        unsafe {
+            let position = FromC::from_c(position);
+            pack::pack::<Large>(inbuf, incount, datatype, outbuf, outsize, position)
+        }?;
+        Ok::<_, crate::error::Failure>(())
     })
 }

@@ -9,6 +9,7 @@
 )]
 
 use crate::descriptor::Descriptor;
+use crate::span::Span;
 use crate::{abi, raw};
 use std::ffi::{c_char, c_int, c_void};
 

@@ -1,8 +1,9 @@
 //! Where the bytes of a datatype lie, and which predefined datatypes they belong to. Only public calls tell it, so it is
 //! right for every datatype of every library.
 
-use crate::{abi, raw};
+use crate::{abi, below, raw};
 use std::ffi::{c_int, c_void};
+use std::sync::LazyLock;
 
 /// Where one element of a datatype lies, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +58,23 @@ pub fn zeros<T: Clone + Default>(number: i64) -> Result<Vec<T>, c_int> {
     Ok(list)
 }
 
+/// `typepack_pack`, which needs no communicator: a program with sessions only has no `MPI_COMM_SELF`.
+type Pack = unsafe extern "C" fn(
+    *const c_void,
+    raw::Count,
+    raw::Datatype,
+    *mut c_void,
+    raw::Count,
+    *mut raw::Count,
+) -> c_int;
+
+static PACK: LazyLock<Option<Pack>> = LazyLock::new(|| {
+    below::find(c"typepack_pack").map(|found| {
+        // SAFETY: typepack's library has the function with these arguments.
+        unsafe { std::mem::transmute::<*mut c_void, Pack>(found) }
+    })
+});
+
 /// Returns the offset of each byte of one element of a datatype, in the order of packing.
 ///
 /// Packing memory whose bytes are numbers shows which byte of the datatype goes where, whatever the datatype is.
@@ -76,17 +94,14 @@ pub fn bytes(datatype: raw::Datatype, bounds: Bounds) -> Result<Vec<i64>, c_int>
             *byte = (at >> turn) as u8;
         }
         let mut position = 0;
+        let element = memory.as_ptr().wrapping_offset(-bounds.low as isize).cast::<c_void>();
+        let (to, at) = (packed.as_mut_ptr().cast(), &raw mut position);
         // SAFETY: the memory has all bytes of one element, and there is room for all of them.
         let code = unsafe {
-            abi::PMPI_Pack_c(
-                memory.as_ptr().wrapping_offset(-bounds.low as isize).cast::<c_void>(),
-                1,
-                datatype,
-                packed.as_mut_ptr().cast(),
-                size,
-                &raw mut position,
-                raw::COMM_SELF,
-            )
+            match *PACK {
+                Some(pack) => pack(element, 1, datatype, to, size, at),
+                None => abi::PMPI_Pack_c(element, 1, datatype, to, size, at, raw::COMM_SELF),
+            }
         };
         if code != 0 || position != size {
             return Err(if code != 0 { code } else { raw::ERR_TYPE });
@@ -129,70 +144,106 @@ fn repeat(leaves: &mut Leaves, of: &[(raw::Datatype, i64)], times: i64) -> Resul
 ///
 /// Returns the error class: there is no memory, or the library cannot decode the datatype.
 pub fn leaves(datatype: raw::Datatype) -> Result<Leaves, c_int> {
-    if datatype.0 < raw::PREDEFINED {
-        return Ok(vec![(datatype, 1)]);
-    }
-    let (mut integers, mut addresses, mut counts, mut types, mut combiner) = (0, 0, 0, 0, 0);
-    // SAFETY: the results are written to numbers.
-    let code = unsafe {
-        abi::PMPI_Type_get_envelope_c(
-            datatype,
-            &raw mut integers,
-            &raw mut addresses,
-            &raw mut counts,
-            &raw mut types,
-            &raw mut combiner,
-        )
-    };
-    if code != 0 {
-        return Err(code);
-    }
-    if types == 0 {
-        // A datatype without parts, such as one of `MPI_Type_create_f90_real`.
-        return Ok(vec![(datatype, 1)]);
-    }
-    let (mut numbers, mut large) = (zeros::<c_int>(integers)?, zeros::<i64>(counts)?);
-    let mut places = zeros::<raw::Aint>(addresses)?;
-    let mut parts = zeros::<usize>(types)?;
-    // SAFETY: the arrays have as many entries as the call is told; a handle is a `usize`.
-    let code = unsafe {
-        abi::PMPI_Type_get_contents_c(
-            datatype,
-            integers,
-            addresses,
-            counts,
-            types,
-            numbers.as_mut_ptr(),
-            places.as_mut_ptr(),
-            large.as_mut_ptr(),
-            parts.as_mut_ptr().cast(),
-        )
-    };
-    if code != 0 {
-        return Err(code);
-    }
-    let parts: Vec<Part> = parts.into_iter().map(|part| Part(raw::Datatype(part))).collect();
-    let mut all = Leaves::new();
-    if combiner == raw::COMBINER_STRUCT {
-        // The number of blocks, then their lengths; as large counts if the datatype was made with them.
-        let many: Vec<i64> = match large.is_empty() {
-            true => numbers.iter().skip(1).map(|number| i64::from(*number)).collect(),
-            false => large.iter().skip(1).copied().collect(),
-        };
-        for (part, times) in parts.iter().zip(many) {
-            if part.0 != raw::DATATYPE_NULL {
-                repeat(&mut all, &leaves(part.0)?, times)?;
+    // The datatype, the one within it, and so on. A type may be nested deeper than a thread's stack allows.
+    let mut open = vec![Level::of(datatype, 1)?];
+    while let Some(level) = open.last_mut() {
+        if let Some((part, times)) = level.rest.pop() {
+            let next = Level::of(part, times)?;
+            open.try_reserve(1).map_err(|_| raw::ERR_NO_MEM)?;
+            open.push(next);
+        } else if let Some(done) = open.pop() {
+            match open.last_mut() {
+                Some(outer) => repeat(&mut outer.leaves, &done.leaves, done.times)?,
+                None => return Ok(done.leaves),
             }
         }
-    } else {
-        // Every other combiner repeats one datatype.
-        let [part] = &parts[..] else { return Err(raw::ERR_TYPE) };
-        let (whole, each) = (bounds(datatype)?.size, bounds(part.0)?.size);
-        if each > 0 {
-            repeat(&mut all, &leaves(part.0)?, whole / each)?;
-        }
     }
-    Ok(all)
+    Ok(Leaves::new())
+}
+
+/// A datatype whose leaves are being collected.
+struct Level {
+    /// The leaves of the parts so far.
+    leaves: Leaves,
+    /// How often the datatype follows in the outer one.
+    times: i64,
+    /// The other parts and how often each follows, the last one first.
+    rest: Vec<(raw::Datatype, i64)>,
+    _parts: Vec<Part>,
+}
+
+impl Level {
+    /// Decodes a datatype.
+    fn of(datatype: raw::Datatype, times: i64) -> Result<Self, c_int> {
+        let leaf = || {
+            // A datatype without bytes, such as `MPI_LB`, has no leaves.
+            let leaves = match bounds(datatype)?.size {
+                0 => Leaves::new(),
+                _ => vec![(datatype, 1)],
+            };
+            Ok(Self { leaves, times, rest: Vec::new(), _parts: Vec::new() })
+        };
+        if datatype.0 < raw::PREDEFINED {
+            return leaf();
+        }
+        let (mut integers, mut addresses, mut counts, mut types, mut combiner) = (0, 0, 0, 0, 0);
+        // SAFETY: the results are written to numbers.
+        let code = unsafe {
+            abi::PMPI_Type_get_envelope_c(
+                datatype,
+                &raw mut integers,
+                &raw mut addresses,
+                &raw mut counts,
+                &raw mut types,
+                &raw mut combiner,
+            )
+        };
+        if code != 0 {
+            return Err(code);
+        }
+        if types == 0 {
+            // A datatype without parts, such as one of `MPI_Type_create_f90_real`.
+            return leaf();
+        }
+        let (mut numbers, mut large) = (zeros::<c_int>(integers)?, zeros::<i64>(counts)?);
+        let mut places = zeros::<raw::Aint>(addresses)?;
+        let mut parts = zeros::<usize>(types)?;
+        // SAFETY: the arrays have as many entries as the call is told; a handle is a `usize`.
+        let code = unsafe {
+            abi::PMPI_Type_get_contents_c(
+                datatype,
+                integers,
+                addresses,
+                counts,
+                types,
+                numbers.as_mut_ptr(),
+                places.as_mut_ptr(),
+                large.as_mut_ptr(),
+                parts.as_mut_ptr().cast(),
+            )
+        };
+        if code != 0 {
+            return Err(code);
+        }
+        let parts: Vec<Part> = parts.into_iter().map(|part| Part(raw::Datatype(part))).collect();
+        let rest: Vec<_> = if combiner == raw::COMBINER_STRUCT {
+            // The number of blocks, then their lengths; as large counts if the datatype was made with them.
+            let lengths: Vec<i64> = match large.is_empty() {
+                true => numbers.iter().skip(1).map(|number| i64::from(*number)).collect(),
+                false => large.iter().skip(1).copied().collect(),
+            };
+            let blocks = parts.iter().map(|part| part.0).zip(lengths).rev();
+            blocks.filter(|(part, _)| *part != raw::DATATYPE_NULL).collect()
+        } else {
+            // Every other combiner repeats one datatype.
+            let [part] = &parts[..] else { return Err(raw::ERR_TYPE) };
+            match (bounds(datatype)?.size, bounds(part.0)?.size) {
+                (_, 0) => Vec::new(),
+                (whole, each) => vec![(part.0, whole / each)],
+            }
+        };
+        Ok(Self { leaves: Leaves::new(), times, rest, _parts: parts })
+    }
 }
 
 /// A datatype that decoding has returned. It is freed, unless it is predefined.

@@ -33,10 +33,28 @@ pub const UNDEFINED: c_int = -32766;
 pub const CART: c_int = 211;
 /// `MPI_GRAPH`.
 pub const GRAPH: c_int = 212;
+/// `MPI_PROC_NULL`.
+pub const PROC_NULL: c_int = -3;
+/// `MPI_ROOT`.
+pub const ROOT: c_int = -4;
+/// `MPI_REQUEST_NULL`.
+pub const REQUEST_NULL: Request = Request(0x180);
 /// `MPI_COMM_SELF`.
 pub const COMM_SELF: Comm = Comm(0x102);
 /// `MPI_DATATYPE_NULL`.
 pub const DATATYPE_NULL: Datatype = Datatype(0x200);
+/// `MPI_INTEGER`.
+pub const INTEGER: Datatype = Datatype(0x219);
+/// `MPI_REAL`.
+pub const REAL: Datatype = Datatype(0x21a);
+/// `MPI_DOUBLE_PRECISION`.
+pub const DOUBLE_PRECISION: Datatype = Datatype(0x21c);
+/// `MPI_2REAL`.
+pub const TWO_REAL: Datatype = Datatype(0x230);
+/// `MPI_2DOUBLE_PRECISION`.
+pub const TWO_DOUBLE_PRECISION: Datatype = Datatype(0x231);
+/// `MPI_2INTEGER`.
+pub const TWO_INTEGER: Datatype = Datatype(0x232);
 /// `MPI_BYTE`.
 pub const BYTE: Datatype = Datatype(0x247);
 /// `MPI_ERR_BUFFER`.

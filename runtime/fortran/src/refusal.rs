@@ -1,10 +1,10 @@
 //! Errors that this library finds itself. They go to the error handler of the call's object, as those of the library
 //! below do.
 
-use crate::{abi, raw};
-use std::ffi::c_int;
+use crate::{abi, below, raw};
+use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 macro_rules! refusals {
     ($($name:ident $kind:ident $call:ident;)*) => {
@@ -33,21 +33,73 @@ pub fn nothing(class: c_int) -> c_int {
 }
 
 /// Does `work`, whose calls of the library below return their errors and report them to nobody, because the errors belong
-/// to the object of the routine. Such calls report to `MPI_COMM_SELF`, whose error handler is another one meanwhile.
+/// to the object of the routine.
+///
+/// typepack's library reports no errors of this thread meanwhile. In another library such calls report to
+/// `MPI_COMM_SELF`, whose error handler is another one meanwhile. Without `MPI_COMM_SELF`, as in a program that has only
+/// sessions, they report as that library does.
 pub fn quietly<R>(work: impl FnOnce() -> R) -> R {
+    static QUIET: LazyLock<Option<Quiet>> = LazyLock::new(|| {
+        below::find(c"typepack_quiet_errors").map(|found| {
+            // SAFETY: typepack's library has the function with these arguments.
+            unsafe { std::mem::transmute::<*mut c_void, Quiet>(found) }
+        })
+    });
     static TURN: Mutex<()> = Mutex::new(());
+    if let Some(quiet) = *QUIET {
+        let _loud = Loud(quiet);
+        // SAFETY: the function takes any number.
+        unsafe { quiet(1) };
+        return work();
+    }
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut before = raw::Errhandler(0);
-    // SAFETY: the handle is written to a variable, and is ours.
-    unsafe {
-        let known = abi::PMPI_Comm_get_errhandler(raw::COMM_SELF, &raw mut before) == 0
-            && abi::PMPI_Comm_set_errhandler(raw::COMM_SELF, raw::ERRORS_RETURN) == 0;
-        let result = work();
-        if known {
-            abi::PMPI_Comm_set_errhandler(raw::COMM_SELF, before);
-            abi::PMPI_Errhandler_free(&raw mut before);
+    let _swapped = Swapped::new();
+    work()
+}
+
+/// `typepack_quiet_errors`.
+type Quiet = unsafe extern "C" fn(c_int);
+
+/// Makes the errors of this thread known again.
+struct Loud(Quiet);
+
+impl Drop for Loud {
+    fn drop(&mut self) {
+        // SAFETY: the function takes any number.
+        unsafe { self.0(0) };
+    }
+}
+
+/// The error handler that `MPI_COMM_SELF` gets back.
+struct Swapped(raw::Errhandler);
+
+impl Swapped {
+    /// Makes the errors of `MPI_COMM_SELF` return. Returns `None` if there is no `MPI_COMM_SELF`.
+    fn new() -> Option<Self> {
+        let (mut begun, mut over, mut before) = (0, 0, raw::Errhandler(0));
+        // SAFETY: the results are written to variables.
+        unsafe {
+            let known = abi::PMPI_Initialized(&raw mut begun) == 0
+                && abi::PMPI_Finalized(&raw mut over) == 0
+                && (begun, over) == (1, 0)
+                && abi::PMPI_Comm_get_errhandler(raw::COMM_SELF, &raw mut before) == 0;
+            if !known {
+                return None;
+            }
+            let swapped = Self(before);
+            abi::PMPI_Comm_set_errhandler(raw::COMM_SELF, raw::ERRORS_RETURN);
+            Some(swapped)
         }
-        result
+    }
+}
+
+impl Drop for Swapped {
+    fn drop(&mut self) {
+        // SAFETY: the handle is ours.
+        unsafe {
+            abi::PMPI_Comm_set_errhandler(raw::COMM_SELF, self.0);
+            abi::PMPI_Errhandler_free(&raw mut self.0);
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::handle::{self, Handle};
 use crate::outcome::give;
 use crate::refusal::caught;
-use crate::{abi, raw, refusal, slots};
-use std::ffi::{c_char, c_int, c_void};
+use crate::{abi, below, raw, refusal, slots};
+use std::ffi::{c_int, c_void};
 
 macro_rules! removed {
     ($($(#[$doc:meta])* $name:ident $profiled:ident($($argument:ident: $kind:ty),*) $body:block)*) => {
@@ -157,14 +157,9 @@ type TypeStruct = unsafe extern "C" fn(
 /// Returns `MPI_Type_struct`, which is not in the ABI, but in typepack's and MPICH's libraries: it knows `MPI_LB` and
 /// `MPI_UB`. Where it is missing, `MPI_Type_create_struct` takes its place, which knows all other types.
 fn type_struct() -> TypeStruct {
-    unsafe extern "C" {
-        fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-    }
-    // SAFETY: the name ends with a zero; a null handle stands for all libraries of the program (`RTLD_DEFAULT`).
-    let found = unsafe { dlsym(std::ptr::null_mut(), c"MPI_Type_struct".as_ptr()) };
-    if found.is_null() {
+    let Some(found) = below::find(c"MPI_Type_struct") else {
         return abi::MPI_Type_create_struct;
-    }
+    };
     // SAFETY: every library that has the function has it with these arguments (MPI-2.2).
     unsafe { std::mem::transmute::<*mut c_void, TypeStruct>(found) }
 }

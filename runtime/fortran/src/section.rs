@@ -3,7 +3,7 @@
 //! A buffer that is contiguous is an address, as in C. So is a scalar, an element of an array (rank 0), and an
 //! assumed-size array (last extent -1). Any other buffer is an array section: a loop nest with byte strides. Where C
 //! takes a count and a datatype, the section becomes one datatype (`shape.rs`). A call that takes several blocks from one
-//! buffer, or applies an operation to its elements, refuses a section.
+//! buffer, or applies an operation to its elements, gets a copy (`loan.rs`).
 
 use crate::descriptor::Descriptor;
 use crate::shape::{self, Made};

@@ -75,7 +75,7 @@ pub fn of(
             && key.dimensions.len() == dimensions.len()
             && key.dimensions.iter().zip(dimensions).all(|(a, b)| *a == (b.extent, b.stride))
     };
-    KEPT.with(|kept| {
+    let look = |kept: &RefCell<Kept>| {
         let kept = &mut *kept.borrow_mut();
         if let Some((_, made)) = kept.list.iter().find(|(key, _)| same(key)) {
             return Ok(made.clone());
@@ -93,12 +93,14 @@ pub fn of(
             kept.next = (kept.next + 1) % MOST;
         }
         Ok(made)
-    })
+    };
+    // Nothing is kept while the thread ends.
+    KEPT.try_with(look).unwrap_or_else(|_| make())
 }
 
 /// Frees the datatypes that this thread has kept.
 pub fn forget() {
-    KEPT.with(|kept| kept.borrow_mut().list.clear());
+    let _ended = KEPT.try_with(|kept| kept.borrow_mut().list.clear());
     sweep();
 }
 
@@ -214,7 +216,16 @@ struct Leaf {
     extent: i64,
     /// The offsets of its bytes from its first one.
     bytes: Vec<i64>,
+    /// One of the two numbers of which it consists.
+    half: Option<Box<Leaf>>,
 }
+
+/// The predefined datatypes of two Fortran numbers, and those of one of them.
+const PAIRS: [(raw::Datatype, raw::Datatype); 3] = [
+    (raw::TWO_INTEGER, raw::INTEGER),
+    (raw::TWO_REAL, raw::REAL),
+    (raw::TWO_DOUBLE_PRECISION, raw::DOUBLE_PRECISION),
+];
 
 impl Leaf {
     fn new(datatype: raw::Datatype) -> Result<Self, c_int> {
@@ -222,7 +233,11 @@ impl Leaf {
         let mut bytes = layout::bytes(datatype, bounds)?;
         let first = *bytes.first().ok_or(raw::ERR_TYPE)?;
         bytes.iter_mut().for_each(|byte| *byte -= first);
-        Ok(Self { datatype, size: bytes.len(), extent: bounds.extent, bytes })
+        let half = match PAIRS.iter().find(|(pair, _)| *pair == datatype) {
+            Some((_, half)) => Some(Box::new(Self::new(*half)?)),
+            None => None,
+        };
+        Ok(Self { datatype, size: bytes.len(), extent: bounds.extent, bytes, half })
     }
 }
 
@@ -230,7 +245,7 @@ impl Leaf {
 /// they consist, each at its place in the section.
 ///
 /// A predefined datatype whose bytes lie in elements of the section that do not follow each other is `MPI_ERR_TYPE`:
-/// there is no such value in the section.
+/// there is no such value in the section. If it has two numbers, each of them may lie elsewhere.
 fn scattered(
     width: i64,
     dimensions: &[Dimension],
@@ -239,15 +254,29 @@ fn scattered(
     datatype: raw::Datatype,
     bounds: Bounds,
 ) -> Result<Made, c_int> {
-    if bounds.size == 0 {
+    if bounds.size == 0 || count == 0 {
         return hvector(0, 0, raw::BYTE);
     }
-    let offsets = layout::bytes(datatype, bounds)?;
-    let mut leaves = Vec::<(Leaf, i64)>::new();
-    for (leaf, number) in layout::leaves(datatype)? {
-        leaves.push((Leaf::new(leaf)?, number));
+    // Looking at the bytes of a datatype takes memory for all of its span.
+    if bounds.low < 0 {
+        return Err(raw::ERR_BUFFER);
     }
-    let sizes = leaves.iter().map(|(leaf, number)| leaf.size as i64 * number);
+    if bounds.high > total {
+        return Err(raw::ERR_COUNT);
+    }
+    let offsets = layout::bytes(datatype, bounds)?;
+    // The different leaves, and which of them follow each other.
+    let (mut leaves, mut order) = (Vec::<Leaf>::new(), Vec::<(usize, i64)>::new());
+    for (datatype, number) in layout::leaves(datatype)? {
+        let known = leaves.iter().position(|leaf| leaf.datatype == datatype);
+        let index = known.unwrap_or(leaves.len());
+        if known.is_none() {
+            leaves.push(Leaf::new(datatype)?);
+        }
+        order.try_reserve(1).map_err(|_| raw::ERR_NO_MEM)?;
+        order.push((index, number));
+    }
+    let sizes = order.iter().map(|(index, number)| leaves[*index].size as i64 * number);
     if sizes.sum::<i64>() != bounds.size {
         return Err(raw::ERR_TYPE);
     }
@@ -259,18 +288,14 @@ fn scattered(
     let mut blocks = Blocks::default();
     for one in 0..count {
         let start = one.checked_mul(bounds.extent).ok_or(raw::ERR_COUNT)?;
+        let place = |byte: &i64| place(start.checked_add(*byte).ok_or(raw::ERR_COUNT)?);
         let mut rest = &offsets[..];
-        for (leaf, number) in &leaves {
+        for (index, number) in &order {
+            let leaf = &leaves[*index];
             for _ in 0..*number {
                 let (own, others) = rest.split_at(leaf.size);
                 rest = others;
-                let first = place(start.checked_add(own[0]).ok_or(raw::ERR_COUNT)?)?;
-                for (byte, offset) in own.iter().zip(&leaf.bytes).skip(1) {
-                    if place(start + byte)? != first + offset {
-                        return Err(raw::ERR_TYPE);
-                    }
-                }
-                blocks.push(leaf, first)?;
+                blocks.put(leaf, own, &place)?;
             }
         }
     }
@@ -288,6 +313,26 @@ struct Blocks {
 }
 
 impl Blocks {
+    /// Adds one leaf, whose bytes have these offsets in the sequence of elements; `place` tells where a byte of the
+    /// sequence lies.
+    fn put(
+        &mut self,
+        leaf: &Leaf,
+        own: &[i64],
+        place: &impl Fn(&i64) -> Result<i64, c_int>,
+    ) -> Result<(), c_int> {
+        let first = place(&own[0])?;
+        let mut whole = true;
+        for (byte, offset) in own.iter().zip(&leaf.bytes) {
+            whole &= place(byte)? == first + offset;
+        }
+        match &leaf.half {
+            _ if whole => self.push(leaf, first),
+            Some(half) => own.chunks(half.size).try_for_each(|own| self.put(half, own, place)),
+            None => Err(raw::ERR_TYPE),
+        }
+    }
+
     fn push(&mut self, leaf: &Leaf, place: i64) -> Result<(), c_int> {
         match self.lengths.last_mut() {
             Some(length) if self.next == place && self.types.last() == Some(&leaf.datatype) => {

@@ -110,6 +110,7 @@ programs! {
     sections "sections.f90" [];
     both_modules "both.f90" [];
     campaign "campaign.f90" [];
+    odd_datatypes "edges.f90" [];
     callbacks "callbacks.f90" [];
     the_module_mpi "old_module.f90" [];
     fixed_source_form "fixed.f" [];

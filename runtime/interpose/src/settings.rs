@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use typepack_engine::choice::{HOST, Tune};
 use typepack_engine::{Settings as EngineSettings, Strategy};
 use typepack_jit::Jit;
 
@@ -15,7 +16,7 @@ pub struct Settings {
     pub report: bool,
     /// True if the user says that all ranks of the job are interposed (`TYPEPACK_INTERPOSE=all`).
     pub all: bool,
-    /// True if the library measures which way is faster (`TYPEPACK_TUNE`).
+    /// True if the library measures which way is faster (`TYPEPACK_TUNE`; the chooser is `host`).
     pub tune: bool,
     /// True if the library prints no line (`TYPEPACK_QUIET`).
     pub quiet: bool,
@@ -63,7 +64,12 @@ fn from(read: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
     Ok(Settings {
         on: interpose != 1,
         all: interpose == 2,
-        tune: word("TYPEPACK_TUNE", &["on", "off"])? == 0,
+        tune: match read("TYPEPACK_TUNE") {
+            None => true,
+            Some(value) => Tune::parse(&value)
+                .map_err(|wanted| format!("TYPEPACK_TUNE: \"{value}\" is not {wanted}"))?
+                .measures(HOST),
+        },
         report: word("TYPEPACK_REPORT", &["0", "1", "types"])? != 0,
         quiet: read("TYPEPACK_QUIET").is_some_and(|value| value == "1"),
         watchdog,
@@ -130,6 +136,13 @@ mod tests {
         let all = read(&[("TYPEPACK_INTERPOSE", "all"), ("TYPEPACK_REPORT", "1")]).unwrap();
         assert!(all.on && all.all && all.report);
         assert!(!read(&[("TYPEPACK_TUNE", "off")]).unwrap().tune);
+        assert!(!read(&[("TYPEPACK_TUNE", "off:copies,host")]).unwrap().tune);
+        assert!(read(&[("TYPEPACK_TUNE", "off:messages")]).unwrap().tune);
+        let error = read(&[("TYPEPACK_TUNE", "off:hosts")]).unwrap_err();
+        assert!(
+            error.starts_with("TYPEPACK_TUNE: \"off:hosts\" is not on, off, or off:LIST"),
+            "{error}"
+        );
         assert_eq!(all.watchdog, Some(WATCHDOG));
         assert_eq!(read(&[("TYPEPACK_WATCHDOG", "0")]).unwrap().watchdog, None);
         let error = read(&[("TYPEPACK_WATCHDOG", "soon")]).unwrap_err();

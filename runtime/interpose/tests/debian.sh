@@ -1,22 +1,30 @@
 #!/usr/bin/env bash
-# Unpacks Debian's MPICH, an MPI library without the MPI 5 standard ABI, into a folder, so that the tests of the shim can
-# use it. Nothing is installed: the packages are fetched by apt-get and unpacked by dpkg, without root.
+# Unpacks Debian's MPICH, or its Open MPI, into a folder. The tests of the shim use MPICH as a library without the MPI 5
+# standard ABI, and typepack-bench uses both because they have Fortran. Nothing is installed: the packages are fetched by
+# apt-get and unpacked by dpkg, without root.
 #
-#   runtime/interpose/tests/debian.sh [FOLDER]        the folder is target/peers/debian-mpich unless named
+#   runtime/interpose/tests/debian.sh [mpich|openmpi]     mpich unless named; the folder is target/peers/debian-NAME
 #
-# FOLDER/bin/mpicc compiles programs that find the unpacked libraries, FOLDER/bin/mpiexec starts them.
+# FOLDER/bin/mpicc and mpifort compile programs that find the unpacked libraries, FOLDER/bin/mpiexec starts them.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-folder=${1:-target/peers/debian-mpich}
-[ ! -x "$folder/bin/mpicc" ] || exit 0
+name=${1:-mpich}
+# The packages, and the libraries on which they depend and which scripts/setup does not install.
+case $name in
+mpich) packages="mpich libmpich12 libmpich-dev libucx0 libslurm38 hwloc-nox" ;;
+openmpi)
+  packages="openmpi-bin openmpi-common libopenmpi3 libopenmpi-dev libevent-core-2.1-7 libevent-pthreads-2.1-7 libpmix2 libmunge2"
+  ;;
+*) echo "debian.sh: unknown library '$name' (allowed: mpich, openmpi)" >&2; exit 2 ;;
+esac
+folder=target/peers/debian-$name
+[ ! -x "$folder/bin/mpifort" ] || exit 0
 command -v apt-get >/dev/null && command -v dpkg >/dev/null || { echo "debian.sh: this system has no apt-get" >&2; exit 1; }
-echo "debian.sh: fetching Debian's MPICH into $folder"
+echo "debian.sh: fetching Debian's $name into $folder"
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 rm -rf "$folder/new"
 mkdir -p "$folder/new/packages" "$folder/bin"
-# The libraries on which Debian's MPICH depends and which scripts/setup does not install.
-packages="mpich libmpich12 libmpich-dev libucx0 libslurm38 hwloc-nox"
 fetch() { (cd "$folder/new/packages" && apt-get -qq -o APT::Sandbox::User=root download $packages) >/dev/null; }
 # A new system has no lists of packages yet.
 fetch || { [ "$(id -u)" = 0 ] && apt-get -qq update && fetch; }
@@ -25,17 +33,31 @@ rm -rf "$folder/new/packages" "$folder/root"
 mv "$folder/new/root" "$folder/root"
 rmdir "$folder/new"
 root=$folder/root/usr
-lib=$(cd "$root/lib" && echo */libmpich.so.12)
+lib=$(cd "$root/lib" && echo */fortran)
 lib=$root/lib/${lib%/*}
-# The script of the package, with the paths of the folder. The libraries need others of the folder, which only DT_RPATH
-# makes them find.
-sed "s|=/usr|=$root|" "$root/bin/mpicc.mpich" >"$root/bin/mpicc"
-cat >"$folder/bin/mpicc" <<END
-#!/bin/sh
-exec bash "$root/bin/mpicc" "\$@" -Wl,-rpath,"$lib" -Wl,--disable-new-dtags
-END
+# The libraries need others of the folder, which only DT_RPATH makes them find.
+wrapper() { # NAME COMMAND...: writes FOLDER/bin/NAME
+  printf '#!/bin/sh\nexec %s "$@" %s\n' "$2" "${3:-} -Wl,-rpath,$lib -Wl,--disable-new-dtags" >"$folder/bin/$1"
+  chmod +x "$folder/bin/$1"
+}
+if [ "$name" = mpich ]; then
+  # The scripts of the package, with the paths of the folder.
+  for tool in mpicc mpifort; do
+    sed "s|=/usr|=$root|" "$root/bin/$tool.mpich" >"$root/bin/$tool"
+    wrapper "$tool" "bash $root/bin/$tool"
+  done
+  launch="$root/bin/mpiexec.hydra"
+else
+  wrapper mpicc "cc -I$lib/openmpi/include" "-L$lib/openmpi/lib -lmpi"
+  modules=$(dirname "$(find "$lib/fortran" -name mpi_f08.mod)")
+  wrapper mpifort "gfortran -I$lib/openmpi/include -I$modules" \
+    "-L$lib/openmpi/lib -lmpi_usempif08 -lmpi_usempi_ignore_tkr -lmpi_mpifh -lmpi"
+  # Modules for networks do not find their libraries.
+  launch="OPAL_PREFIX=$root PMIX_INSTALL_PREFIX=$lib/pmix2 OMPI_MCA_mca_base_component_show_load_errors=0"
+  launch+=" PMIX_MCA_pcompress_base_silence_warning=1 OMPI_MCA_mca_base_component_path=$lib/openmpi/lib/openmpi3 $root/bin/orterun"
+fi
 cat >"$folder/bin/mpiexec" <<END
 #!/bin/sh
-LD_LIBRARY_PATH=$lib exec "$root/bin/mpiexec.hydra" "\$@"
+exec env LD_LIBRARY_PATH=$lib $launch "\$@"
 END
-chmod +x "$root/bin/mpicc" "$folder/bin/mpiexec" "$folder/bin/mpicc"
+chmod +x "$folder/bin/mpiexec"

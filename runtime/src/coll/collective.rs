@@ -303,7 +303,7 @@ impl Communicator {
         if self.checks_calls() {
             self.check_call(call)?;
         }
-        // SAFETY: the conditions are those of this function.
+        // SAFETY: `run_unchecked` has the conditions of this function.
         unsafe { self.run_unchecked(call) }.map_err(|error| self.with_other_calls(error))
     }
 

@@ -177,7 +177,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             // SAFETY: the caller guarantees the conditions of this function, and `refuse_raw` has the same.
             return Err(unsafe { self.comm().refuse_raw(call, error) });
         }
-        // SAFETY: the conditions are those of this function.
+        // SAFETY: the caller guarantees the conditions of `start_raw`: the memory of `call` outlives the scope.
         Ok(self.keep(unsafe { self.comm().start_raw(call)? }))
     }
 

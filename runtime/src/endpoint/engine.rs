@@ -56,7 +56,7 @@ pub use crate::transport::protocol::Traffic;
 pub use detach::Cancelled;
 pub use receive::Taken;
 pub use short::{Glance, Packed};
-use typepack_engine::choice::{Measured, Store};
+use typepack_engine::choice::{Measured, Store, Tune};
 use typepack_engine::contiguous::{self, Method};
 
 /// Maximum number of envelopes that one turn takes from a ring before it reads the next ring.
@@ -145,10 +145,10 @@ impl MessageEngine {
         self.ledger.bound(unexpected);
     }
 
-    /// Sets whether the engine measures which way is best for a long message, and the method that all copies of long
-    /// runs must use (`None`: any method). `store` has what the process knows about the ways.
-    pub fn tune(&mut self, measures: bool, copy: Option<Method>, store: Option<&'static Store>) {
-        self.tuning.set(measures, copy, store);
+    /// Sets which choosers of messages measure, and the method that all copies of long runs must use (`None`: any
+    /// method). `store` has what the process knows about the ways.
+    pub fn tune(&mut self, tune: Tune, copy: Option<Method>, store: Option<&'static Store>) {
+        self.tuning.set(tune, copy, store);
         self.terms.copy = copy;
     }
 

@@ -7,7 +7,7 @@
 //! however many sources exist.
 //!
 //! A source must not do long work, or call a user's function, under the lock. For such work it prepares
-//! an [`Continuation`]. Any thread that waits or tests takes the continuation, runs it without the lock, and then
+//! a [`Continuation`]. Any thread that waits or tests takes the continuation, runs it without the lock, and then
 //! reports that the continuation has ended ([`Source::ran`]). The code for this is in `progress/waiting.rs`.
 
 use crate::endpoint::engine::MessageEngine;

@@ -15,7 +15,7 @@ use super::representation::Representation;
 use super::shared::{Shared, Turn, Waiter};
 use super::transfer::{self, Memory, Target, Transferred, Way};
 use super::view::View;
-use super::ways::Ways;
+use super::ways::{FORM, Ways};
 use super::window::Windows;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::progress::{Awaited, Endpoint};
@@ -348,7 +348,7 @@ impl File {
         let state = Mutex::new(state);
         let settings = Settings::get()?;
         let both = mode.contains(Mode::READ_WRITE);
-        let ways = settings.tune.then(|| Ways::of(facts.identity.0));
+        let ways = settings.tune.measures(FORM.name).then(|| Ways::of(facts.identity.0));
         let windows = Windows::new(&target, mode.reads(), both, settings.file_method, ways);
         let channels = Default::default();
         let entry = entry.filter(|_| mode.contains(Mode::DELETE_ON_CLOSE));

@@ -30,7 +30,7 @@ mod scope;
 mod shared;
 mod transfer;
 mod view;
-mod ways;
+pub(crate) mod ways;
 mod window;
 
 pub use access::{Access, Pending, Position, Started};

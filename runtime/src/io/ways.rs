@@ -23,7 +23,7 @@ const LONG: u64 = 4 << 10;
 
 /// What the choice depends on, and the ways. Files have no lines in a tune file: another file system may lie behind the
 /// same path in the next job.
-static FORM: Form = Form {
+pub(crate) static FORM: Form = Form {
     name: "files",
     title: "file accesses",
     fields: &[

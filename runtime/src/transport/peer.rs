@@ -502,7 +502,7 @@ impl Peer {
                 Ok(())
             }
             Envelope::Allow { bytes, parts } => {
-                self.parts.grant_credit(bytes, parts);
+                self.parts.allow(bytes, parts);
                 Ok(())
             }
             Envelope::Withdraw(offer) => self.withdrawn(work, offer),

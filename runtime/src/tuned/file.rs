@@ -81,6 +81,7 @@ fn hash(text: &str) -> u64 {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use typepack_engine::choice::CHOOSERS;
 
     const LINES: [&str; 6] = [
         "messages contiguous heap contiguous shared near 65536 in-place-vector",
@@ -113,6 +114,9 @@ mod tests {
     fn the_longest_file_is_read() {
         let names: BTreeSet<&str> = FORMS.iter().map(|form| form.name).collect();
         assert_eq!(names.len(), FORMS.len());
+        // `TYPEPACK_TUNE` can switch each of them off.
+        let all = FORMS.into_iter().chain([&crate::io::ways::FORM]);
+        assert!(all.into_iter().all(|form| CHOOSERS.contains(&form.name)));
         // The longest line times the number of keys.
         let most: usize = FORMS.iter().map(|form| form.keys() * 100).sum();
         assert!(most as u64 <= FILE_MAX, "{most}");

@@ -5,8 +5,9 @@
 //! `mod.rs` starts a job for each candidate, and `command.rs` asks which candidates are possible for a row.
 
 use crate::message::definition::{Definition, Definitions, Memory};
-use crate::regret::report::{FREE, STATIC};
+use crate::regret::report::{FREE, OFF, STATIC};
 use crate::row::kind::Kind;
+use typepack_engine::choice::{SHORT, WAITS};
 use typepack_engine::contiguous::{self, Method};
 
 /// The variables that force a way or influence the free choice. None of them may be set when a run begins,
@@ -64,7 +65,7 @@ const METHODS: [(&str, &str); 5] = [
 pub struct Candidate {
     /// The name in rows: `free`, `ring-vector`, `heap-repeat`, `cma`, …
     pub name: String,
-    variables: Vec<(&'static str, &'static str)>,
+    variables: Vec<(&'static str, String)>,
 }
 
 impl Candidate {
@@ -75,19 +76,27 @@ impl Candidate {
 
     /// Returns the static order: what the library does if it measures nothing.
     pub fn unmeasured() -> Self {
-        Self { name: STATIC.to_owned(), variables: vec![("TYPEPACK_TUNE", "off")] }
+        Self { name: STATIC.to_owned(), variables: vec![("TYPEPACK_TUNE", "off".to_owned())] }
+    }
+
+    /// Returns the free choice without the chooser with this name.
+    pub fn without(chooser: &str) -> Self {
+        let name = format!("{OFF}{chooser}");
+        Self { name: name.clone(), variables: vec![("TYPEPACK_TUNE", name)] }
     }
 
     fn forced(transport: &'static str, method: Option<Method>) -> Self {
         let mut variables = vec![("TYPEPACK_TRANSPORT", transport), ("TYPEPACK_TUNE", "off")];
         variables.extend(method.map(|method| ("TYPEPACK_COPY", method.name())));
+        let variables =
+            variables.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
         let name = method.map_or(transport.to_owned(), |method| format!("{transport}-{method}"));
         Self { name, variables }
     }
 
     /// Returns the environment variables of the candidate's jobs.
     pub fn environment(&self) -> impl Iterator<Item = (String, String)> + use<'_> {
-        self.variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        self.variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()))
     }
 }
 
@@ -120,7 +129,7 @@ pub fn possible(row: &Definition, memory: Memory) -> Vec<Candidate> {
         let found = METHODS.iter().filter(|(name, _)| is_possible(name));
         let candidate = |&(name, value): &(&str, &'static str)| Candidate {
             name: name.to_owned(),
-            variables: vec![("TYPEPACK_COLL", value)],
+            variables: vec![("TYPEPACK_COLL", value.to_owned())],
         };
         return found.map(candidate).collect();
     }
@@ -129,8 +138,8 @@ pub fn possible(row: &Definition, memory: Memory) -> Vec<Candidate> {
     with(&methods, row.is_contiguous(), parts, memory)
 }
 
-/// Returns for people which choosers work in the job of the free choice of a row.
-pub fn chooser(row: &Definition, memory: Memory) -> &'static str {
+/// Returns the names of the choosers that act in the job of the free choice of a row and decide a part of its time.
+pub fn choosers(row: &Definition, memory: Memory) -> Vec<&'static str> {
     if let (Some(operation), Some(bytes)) = (row.collective(), row.collective_bytes()) {
         let keys = [
             "bcast",
@@ -142,19 +151,16 @@ pub fn chooser(row: &Definition, memory: Memory) -> &'static str {
             "allgather",
             "alltoall",
         ];
-        return match bytes {
-            // All ranks together have at least 16 KiB.
-            _ if keys.contains(&operation) && bytes * row.ranks as u64 >= 16 << 10 => {
-                "collective calls"
-            }
-            4096.. => "pieces of collective calls",
-            _ => "waits",
-        };
+        // All ranks together have at least 16 KiB.
+        let competes = keys.contains(&operation) && bytes * row.ranks as u64 >= 16 << 10;
+        let pieces = if bytes >= 4096 { "pieces" } else { WAITS };
+        return competes.then_some("collective").into_iter().chain([pieces]).collect();
     }
-    match row.message_bytes() {
-        Some(..=8192) => "short messages",
-        Some(..=262_144) if memory == Memory::User => "messages through the ring",
-        _ => "long messages",
+    match (row.message_bytes(), memory) {
+        (Some(..=8192), _) => vec![SHORT, WAITS],
+        // The copies in place of memory of `MPI_Alloc_mem` have no parts.
+        (Some(..=262_144) | None, Memory::User) => vec!["messages", "parts"],
+        _ => vec!["messages"],
     }
 }
 
@@ -189,7 +195,7 @@ fn with(methods: &[Method], contiguous: bool, parts: bool, memory: Memory) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use super::{Candidate, Choices, Memory, Method, possible, with};
+    use super::{Candidate, Choices, Memory, Method, choosers, possible, with};
     use crate::message::definition::Definitions;
 
     fn shown(list: &[Candidate]) -> Vec<&str> {
@@ -233,6 +239,7 @@ mod tests {
         assert_eq!(of(&list[1]), ["TYPEPACK_TRANSPORT=cma", "TYPEPACK_TUNE=off"]);
         assert!(of(&Candidate::free()).is_empty());
         assert_eq!(of(&Candidate::unmeasured()), ["TYPEPACK_TUNE=off"]);
+        assert_eq!(of(&Candidate::without("parts")), ["TYPEPACK_TUNE=off:parts"]);
     }
 
     #[test]
@@ -253,6 +260,19 @@ mod tests {
                 _ => &["messages", "cells"],
             };
             assert_eq!(shown(&list), wanted, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_row_has_choosers_that_the_library_knows() {
+        for choices in [Choices::Messages, Choices::Collectives] {
+            for row in &choices.definitions().rows {
+                for memory in [Memory::User, Memory::Alloc] {
+                    let found = choosers(row, memory);
+                    let known = |name| typepack_engine::choice::CHOOSERS.contains(name);
+                    assert!(!found.is_empty() && found.iter().all(known), "{}", row.name);
+                }
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 //! way of each long message and the method of each collective call, with forced ones.
 //!
 //! The flow: `command.rs` (arguments) -> `candidate.rs` (the forced ways that are possible for a row, and the
-//! environment variables that force them) -> this file (jobs of one installed typepack, one for each way and one for
-//! the static order, that take turns) -> `report.rs` (table, CSV, summary). `../../regret/` computes regrets and
+//! environment variables that force them) -> this file (jobs of one installed typepack, one for each way, one for the
+//! static order, and one without each chooser, that take turns) -> `report.rs` (table, CSV, summary). `../../regret/` computes regrets and
 //! verdicts.
 //!
 //! Invariant: every row is measured with new jobs. So the free choice has learned nothing when a row
@@ -13,13 +13,13 @@ pub mod candidate;
 pub mod command;
 pub mod report;
 
-use self::candidate::{Candidate, chooser};
+use self::candidate::{Candidate, choosers};
 use super::definition::{Definition, Memory};
 use super::library::Library;
 use super::session::{Extent, PATIENCE, Session, Spent, Turn, UserMemory, cpus};
 use super::suite::{Effort, probes, rounds};
 use crate::regret::judge::{LEAST_ROUNDS, Tried, judge};
-use crate::regret::report::{Compared, FREE, STATIC};
+use crate::regret::report::{Compared, FREE, OFF, STATIC};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -75,8 +75,8 @@ impl<'a> Jobs<'a> {
         Ok(session)
     }
 
-    /// Measures `row` with new jobs: one for the free choice, one for the static order, and one for each of
-    /// `candidates`. Adds a line to `faults` for each job that fails, and a line if the row cannot be judged.
+    /// Measures `row` with new jobs: one for the free choice, one for the static order, one for each of `candidates`,
+    /// and one without each chooser that acts in the row. Adds a line to `faults` for each job that fails, and a line if the row cannot be judged.
     ///
     /// # Errors
     ///
@@ -91,7 +91,9 @@ impl<'a> Jobs<'a> {
     ) -> Result<Compared, String> {
         let title = format!("{} {}", row.name, memory.name());
         let mut sessions = vec![self.start(&Candidate::free(), row.ranks)?];
-        for candidate in [&Candidate::unmeasured()].into_iter().chain(candidates) {
+        let without = choosers(row, memory).into_iter().map(Candidate::without);
+        let others = [Candidate::unmeasured()].into_iter().chain(candidates.iter().cloned());
+        for candidate in &others.chain(without).collect::<Vec<_>>() {
             let name = &candidate.name;
             if self.failures.iter().any(|(other, count)| other == name && *count >= FAILURES) {
                 let line = format!("{title}: {name}: not tried again after {FAILURES} faults");
@@ -140,7 +142,6 @@ fn compared<'a>(
     let mut made = Compared {
         name: row.name.clone(),
         part: memory.name().to_owned(),
-        chooser: chooser(row, memory),
         possible,
         ..Compared::default()
     };
@@ -153,6 +154,7 @@ fn compared<'a>(
         match name {
             FREE => made.free = Some(tried),
             STATIC => made.unmeasured = Some(tried),
+            _ if name.starts_with(OFF) => made.without.push(tried),
             _ => made.candidates.push(tried),
         }
     }

@@ -92,6 +92,7 @@ mod tests {
             line: Some([probe, 1.0]),
             possible: vec!["ring-vector".into(), "heap-vector".into()],
             judged: judge(&free, &candidates).ok(),
+            without: vec![tried("off:messages", 1.5 * free.rounds[0])],
             free: Some(free),
             candidates,
             ..Compared::default()
@@ -130,8 +131,14 @@ mod tests {
         assert_eq!(verdict("learning included, mean"), "-");
         assert!(text.contains("2 of 3 rows judged. CPUs near in 1 rows, far in 2, between in 0."));
         assert!(text.contains("regret: rows above 1.25\n  b alloc, ring-vector"), "{text}");
+        assert_eq!(verdict("gain, messages, mean"), "-");
+        assert!(
+            text.contains("Mean gain below 1.05: none. The rows:\nmessages: a alloc 1.50,"),
+            "{text}"
+        );
         let csv = csv(&run.rows);
-        assert_eq!(csv.lines().count(), 1 + 3 + 3 + 2);
+        assert_eq!(csv.lines().count(), 1 + 3 + 3 + 2 + 3);
+        assert!(csv.contains("messages,1.5000,"), "{csv}");
         let fields = |line: &str| line.split(',').count();
         assert!(csv.lines().all(|line| fields(line) == 17), "{csv}");
         assert!(

@@ -38,7 +38,7 @@ fn tick() -> u64 {
 #[test]
 fn copies_that_are_timed_are_right() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    set_clock(tick);
+    set_clock(tick, true);
     let before = TIME.load(Ordering::Relaxed);
     for _ in 0..40 {
         check([128 << 10, (1 << 20) + 5].into_iter(), |from, to, bytes| {

@@ -84,7 +84,7 @@ fn loom_two_threads_share_a_chooser() {
 #[test]
 fn threads_copy_while_the_methods_change() {
     let _turn = super::TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    own::set_clock(super::tick);
+    own::set_clock(super::tick, true);
     let methods: Vec<Method> = available().collect();
     std::thread::scope(|scope| {
         for thread in 0..4usize {

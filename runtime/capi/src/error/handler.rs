@@ -12,6 +12,7 @@ use crate::handle::Kind;
 use crate::handle::table::Table;
 use crate::lifecycle;
 use crate::raw;
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -175,6 +176,9 @@ impl HandlerCell {
 /// user's error handler points to "the error code to be returned by the MPI routine that raised the error" (MPI-5.0
 /// section 9.3.1), so the handler may change this code.
 pub fn invoke(handler: &Handler, handle: usize, name: &'static str, failure: &Failure) -> c_int {
+    if QUIET.get() {
+        return failure.code;
+    }
     if matches!(handler, Handler::Fatal | Handler::Abort) {
         fatal(name, failure);
     }
@@ -188,6 +192,16 @@ pub fn invoke(handler: &Handler, handle: usize, name: &'static str, failure: &Fa
             failure.code
         }
     }
+}
+
+thread_local! {
+    /// True while the errors of this thread reach no error handler.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Keeps the errors of this thread from all error handlers, or ends that.
+pub fn be_quiet(on: bool) {
+    QUIET.set(on);
 }
 
 /// Returns the text of a failure with the rank and the call.

@@ -118,19 +118,157 @@ program sections
   if (.not. flag .or. text /= 'value') error stop 'a huge length'
   call MPI_Info_free(info)
 
-  ! Calls that take several blocks from one buffer, or apply an operation, refuse sections with gaps.
-  b = -1; want = -1
-  call MPI_Allreduce(a(3, :), b(:, 2), n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, code)
-  call MPI_Error_class(code, class)
-  if (class /= MPI_ERR_BUFFER .or. any(b /= want)) error stop 'a section in a reduction'
-  call MPI_Allgather(a(1:8, 1), 8, MPI_DOUBLE_PRECISION, b(5, :), 8, MPI_DOUBLE_PRECISION, MPI_COMM_WORLD, code)
-  call MPI_Error_class(code, class)
-  if (class /= MPI_ERR_BUFFER .or. any(b /= want)) error stop 'a section of blocks'
+  ! Calls that take several blocks from one buffer, or apply an operation.
+  b = -1; want = -1; want(:, 2) = 2 * a(3, :)
+  call MPI_Allreduce(a(3, :), b(:, 2), n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
+  if (any(b /= want)) error stop 'a section in a reduction'
+  b = -1; want = -1; want(5, :) = [a(1:8, 1), a(1:8, 1)]
+  call MPI_Allgather(a(1:8, 1), 8, MPI_DOUBLE_PRECISION, b(5, :), 8, MPI_DOUBLE_PRECISION, MPI_COMM_WORLD)
+  if (any(b /= want)) error stop 'a section of blocks'
+  call short_blocks()
+  call at_the_root()
+  call starts()
+  call partitions()
+  call others()
 
   ! An array that only the root has.
   call of_the_root()
   call MPI_Finalize()
 contains
+  ! Sections that are too short for all blocks: an error before anything is sent.
+  subroutine short_blocks()
+    integer(MPI_COUNT_KIND) :: huge_count
+    b = -1; want = -1
+    call MPI_Allreduce(a(1:16:2, 1), b(1, :), 9, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, code)
+    call refused(MPI_ERR_COUNT, 'a short section of an operation')
+    call MPI_Allreduce(a(1, :), b(1:16:2, 1), 9, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, code)
+    call refused(MPI_ERR_COUNT, 'a short section for the result')
+    call MPI_Iallgather(a, 5, MPI_DOUBLE_PRECISION, b(1:16:2, 1), 5, MPI_DOUBLE_PRECISION, MPI_COMM_WORLD, &
+      requests(1), code)
+    call refused(MPI_ERR_COUNT, 'a short section of blocks')
+    call MPI_Allgatherv(a, 1, MPI_DOUBLE_PRECISION, b(1:16:2, 1), [1, 1], [0, 8], MPI_DOUBLE_PRECISION, &
+      MPI_COMM_WORLD, code)
+    call refused(MPI_ERR_COUNT, 'a block behind the section')
+    call MPI_Allgatherv(a, 1, MPI_DOUBLE_PRECISION, b(1:16:2, 1), [1, 1], [-1, 0], MPI_DOUBLE_PRECISION, &
+      MPI_COMM_WORLD, code)
+    call refused(MPI_ERR_BUFFER, 'a block before the section')
+    huge_count = huge(huge_count) / 2
+    call MPI_Alltoall(a(1:16:2, :), huge_count, MPI_DOUBLE_PRECISION, b, 0_MPI_COUNT_KIND, MPI_DOUBLE_PRECISION, &
+      MPI_COMM_WORLD, code)
+    call refused(MPI_ERR_COUNT, 'a huge count')
+    call MPI_Psend_init(a(1:16:2, 1), 3, 3_MPI_COUNT_KIND, MPI_DOUBLE_PRECISION, MPI_PROC_NULL, 0, &
+      MPI_COMM_WORLD, MPI_INFO_NULL, requests(1), code)
+    call refused(MPI_ERR_COUNT, 'a short section of partitions')
+    call MPI_Psend_init(a(1:16:2, 1), huge(1), huge_count, MPI_DOUBLE_PRECISION, MPI_PROC_NULL, 0, &
+      MPI_COMM_WORLD, MPI_INFO_NULL, requests(1), code)
+    call refused(MPI_ERR_COUNT, 'huge partitions')
+    position = 0
+    call MPI_Pack(a, 3, MPI_DOUBLE_PRECISION, packed(1:4:2), 24, position, MPI_COMM_WORLD, code)
+    call refused(MPI_ERR_COUNT, 'a short section of packed bytes')
+  end subroutine
+  subroutine refused(wanted, what)
+    integer, intent(in) :: wanted
+    character(len=*), intent(in) :: what
+    call MPI_Error_class(code, class)
+    if (class /= wanted .or. any(b /= want)) error stop what
+  end subroutine
+  ! Other ranks than the root have no buffer for all blocks, or it does not count. Two groups: so do some roots.
+  subroutine at_the_root()
+    type(MPI_Comm) :: alone, between
+    b = -1; want = -1
+    if (rank == 1) want(4, 1:8:2) = [a(1:2, 1), a(1:2, 1)]
+    call MPI_Gather(a(1:2, 1), 2, MPI_DOUBLE_PRECISION, b(4, 1:(1 + 6 * rank):2), 2, MPI_DOUBLE_PRECISION, 1, &
+      MPI_COMM_WORLD)
+    if (any(b /= want)) error stop 'gather'
+    b = -1; want = -1
+    want(1:2, 2) = a(3, 1 + 4 * rank:3 + 4 * rank:2)
+    call MPI_Scatter(a(3, 1:(3 - 2 * rank) + 4:2), 2, MPI_DOUBLE_PRECISION, b(1:2, 2), 2, MPI_DOUBLE_PRECISION, 0, &
+      MPI_COMM_WORLD)
+    if (rank == 0 .and. any(b /= want)) error stop 'scatter'
+    call MPI_Comm_split(MPI_COMM_WORLD, rank, 0, alone)
+    call MPI_Intercomm_create(alone, 0, MPI_COMM_WORLD, other, 5, between)
+    b = -1; want = -1
+    if (rank == 0) then
+      want(2, 1:6:2) = a(5, 1:3)
+      call MPI_Gather(a(1:3:2, 1), 3, MPI_DOUBLE_PRECISION, b(2, 1:6:2), 3, MPI_DOUBLE_PRECISION, MPI_ROOT, between)
+      call MPI_Reduce(a(1:3:2, 1), b(2, 1:6:2), 3, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_ROOT, between)
+    else
+      call MPI_Gather(a(5, 1:3), 3, MPI_DOUBLE_PRECISION, b(1:3:2, 1), 3, MPI_DOUBLE_PRECISION, 0, between)
+      call MPI_Reduce(a(5, 1:3), b(1:3:2, 1), 3, MPI_DOUBLE_PRECISION, MPI_SUM, 0, between)
+    end if
+    if (any(b /= want)) error stop 'a root of another group'
+    b = -1; want = -1
+    want(2, 1:3) = a(5, 1:3)
+    call MPI_Allreduce(a(5, 1:3), b(2, 1:3), 3, MPI_DOUBLE_PRECISION, MPI_MAX, between)
+    if (any(b /= want)) error stop 'another group'
+    call MPI_Comm_free(between)
+    call MPI_Comm_free(alone)
+  end subroutine
+  ! Each start takes the numbers that the section has then.
+  subroutine starts()
+    type(MPI_Request) :: sum
+    real(8), asynchronous :: from(8), to(8)
+    logical :: done
+    from = 1; to = 0
+    call MPI_Allreduce_init(from(1:8:2), to(8:1:-2), 4, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, &
+      MPI_INFO_NULL, sum)
+    do i = 1, 3
+      from = [(i * 10 + k, k = 1, 8)]
+      call MPI_Start(sum)
+      call MPI_Wait(sum, MPI_STATUS_IGNORE)
+      if (any(to(8:1:-2) /= 2 * from(1:8:2)) .or. any(to(1:8:2) /= 0)) error stop 'a start'
+      ! What is complete is the program's own.
+      to = 0
+      call MPI_Wait(sum, MPI_STATUS_IGNORE)
+      call MPI_Request_get_status(sum, done, MPI_STATUS_IGNORE)
+      if (.not. done .or. any(to /= 0)) error stop 'a wait for nothing'
+    end do
+    call MPI_Request_free(sum)
+  end subroutine
+  ! Partitions are sent as they are when they are ready, and can be read when they have arrived.
+  subroutine partitions()
+    real(8), asynchronous :: from(8), to(12)
+    logical :: arrived
+    call MPI_Psend_init(from(1:8:2), 2, 2_MPI_COUNT_KIND, MPI_DOUBLE_PRECISION, other, 7, MPI_COMM_WORLD, &
+      MPI_INFO_NULL, requests(1), code)
+    ! A library may be without partitions.
+    if (code == MPI_ERR_UNSUPPORTED_OPERATION) return
+    call MPI_Precv_init(to(12:1:-3), 2, 2_MPI_COUNT_KIND, MPI_DOUBLE_PRECISION, other, 7, MPI_COMM_WORLD, &
+      MPI_INFO_NULL, requests(2))
+    do i = 1, 2
+      from = 0; to = -1
+      call MPI_Startall(2, requests)
+      from(5:8) = [(i * 10 + k, k = 5, 8)]
+      call MPI_Pready(1, requests(1))
+      from(1:4) = [(i * 10 + k, k = 1, 4)]
+      call MPI_Pready(0, requests(1))
+      arrived = .false.
+      do while (.not. arrived)
+        call MPI_Parrived(requests(2), 1, arrived)
+      end do
+      if (any(to(6:1:-3) /= i * 10 + [5, 7])) error stop 'a partition that has arrived'
+      call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE)
+      if (any(to(12:1:-3) /= i * 10 + [1, 3, 5, 7]) .or. any(to(1:12:3) /= -1)) error stop 'partitions'
+      to = 0
+      call MPI_Parrived(requests(2), 0, arrived)
+      if (.not. arrived .or. any(to /= 0)) error stop 'a partition of the past'
+    end do
+    call MPI_Request_free(requests(1))
+    call MPI_Request_free(requests(2))
+  end subroutine
+  ! The program may use elements that the call does not take, while the call goes on.
+  subroutine others()
+    real(8), asynchronous :: to(20)
+    type(MPI_Datatype) :: wide
+    call MPI_Type_create_resized(MPI_DOUBLE_PRECISION, 0_MPI_ADDRESS_KIND, 16_MPI_ADDRESS_KIND, wide)
+    call MPI_Type_commit(wide)
+    to = 0
+    call MPI_Iallgather(a(1, 1), 1, MPI_DOUBLE_PRECISION, to(1:20:2), 1, wide, MPI_COMM_WORLD, requests(1))
+    to(3) = 7; to(9) = 8
+    call MPI_Wait(requests(1), MPI_STATUS_IGNORE)
+    if (any(to(1:9:2) /= [a(1, 1), 7d0, a(1, 1), 0d0, 8d0])) error stop 'elements of the program'
+    call MPI_Type_free(wide)
+  end subroutine
   subroutine one_sided()
     integer, asynchronous :: memory(8)
     type(MPI_Win) :: window

@@ -275,7 +275,7 @@ pub const HASH: u64 = {
         super::pair::WITHDRAWN as u64,
         super::pair::HEAP_CLAIMS as u64,
         super::pair::HEAP_PUSHED as u64,
-        super::pair::ALLOWANCE as u64,
+        super::pair::CREDIT as u64,
         super::pair::RECALLS_AT as u64,
         size_of::<usize>() as u64,
     ];

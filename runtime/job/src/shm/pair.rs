@@ -200,7 +200,7 @@ pub const GEOMETRY: usize = 7 * LINE;
 /// Offset in bytes of the line with the word that says which messages may go out with their data although no receive
 /// has matched them (`Credit` of the runtime's transport). The sender reads this word for every short message, so
 /// the word has a line of its own, which stays in the sender's cache as long as the word does not change.
-pub const ALLOWANCE: usize = 8 * LINE;
+pub const CREDIT: usize = 8 * LINE;
 
 /// Number of recall words of an ordered pair. A message that can be recalled needs one of them
 /// (`recall.rs`); a message that finds no free word cannot be recalled. The words fill the first page up
@@ -319,10 +319,10 @@ const _: () = {
     assert!(
         HEAP_PUSHED < MEASURED
             && MEASURED < GEOMETRY
-            && GEOMETRY < ALLOWANCE
+            && GEOMETRY < CREDIT
             && LEVELS[GROWS - 1].payload / 4 == EAGER_MAX
     );
-    assert!(ALLOWANCE < RECALLS_AT && RECALLS_AT + RECALLS * 8 == SLOTS_AT);
+    assert!(CREDIT < RECALLS_AT && RECALLS_AT + RECALLS * 8 == SLOTS_AT);
 };
 const _: () = assert!(CHUNKS.is_power_of_two() && FEW_CHUNKS.is_power_of_two());
 const _: () = assert!(Geometry::of(2).small_chunk() + SMALL_CHUNK_BYTES <= PAIR_BYTES);

@@ -171,6 +171,18 @@ mod tests {
     /// keeps the names of another test.
     static ALONE: Mutex<()> = Mutex::new(());
 
+    /// Returns whether a name that was released can be locked. A child that a test of another module has forked keeps a
+    /// copy of the socket until it runs its program.
+    fn free_again(name: &str) -> bool {
+        (0..10_000).any(|_| {
+            let free = matches!(lock(name).expect("sockets"), Claim::Alone(_));
+            if !free {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            free
+        })
+    }
+
     #[test]
     fn a_name_has_one_holder_at_a_time() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,7 +191,7 @@ mod tests {
         assert!(matches!(first, Claim::Alone(_)), "{first:?}");
         assert!(matches!(lock(&name).expect("sockets"), Claim::Taken));
         drop(first);
-        assert!(matches!(lock(&name).expect("sockets"), Claim::Alone(_)));
+        assert!(free_again(&name));
     }
 
     /// A process of another user that holds a name.
@@ -244,13 +256,13 @@ mod tests {
             // The short name is free now, but the longer one is not.
             assert!(matches!(lock(&name).expect("sockets"), Claim::Taken));
             drop(first);
-            assert!(matches!(lock(&name).expect("sockets"), Claim::Alone(_)));
+            assert!(free_again(&name));
             // A stranger can also take a longer name that this process does not need.
             let longer = format!("{name}-0123456789abcdef");
             let stranger = Stranger::hold(&longer, listens);
             assert!(matches!(lock(&name).expect("sockets"), Claim::BesideOthers(_)));
             drop(stranger);
-            assert!(matches!(lock(&name).expect("sockets"), Claim::Alone(_)));
+            assert!(free_again(&name));
         }
     }
 }

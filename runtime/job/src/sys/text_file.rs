@@ -1,6 +1,6 @@
 //! Small text files that the user names: reading with a limit, and replacing as a whole.
 //!
-//! The runtime keeps in such a file what a job has learnt about the machine (`tuned/file.rs`).
+//! The runtime keeps in such a file what a job has measured on the machine (`tuned/file.rs`).
 
 use super::named::{self, Entry};
 use std::fs::{self, File};

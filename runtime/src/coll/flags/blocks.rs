@@ -73,12 +73,13 @@ impl Blocks<'_> {
     }
 }
 
-/// Returns whether a reduce-scatter of `size` ranks can go through cells. `all` has the elements of all blocks.
+/// Returns whether a reduce-scatter whose blocks have these numbers of elements can go through cells.
 #[inline]
-pub(super) fn fits(all: &Elements<&Plan>, size: usize) -> Result<bool> {
-    let size = size as u64;
-    let element = all.plan.element_bytes().saturating_mul(size);
-    Ok(element <= SHORT && all.bytes()?.saturating_mul(size) <= LONGEST)
+pub(super) fn fit(plan: &Plan, counts: &[u64]) -> Result<bool> {
+    let size = counts.len() as u64;
+    let element = plan.element_bytes().saturating_mul(size);
+    let all = counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    Ok(element <= SHORT && plan.packed_bytes(all)?.saturating_mul(size) <= LONGEST)
 }
 
 /// Returns the number of elements of each of `size` blocks in a step of `piece` bytes. An element has `element` bytes.

@@ -108,16 +108,17 @@ impl Copies {
             Some(method) => vec![method],
             None => contiguous::available().collect(),
         };
+        let measures = settings.is_ok_and(|settings| settings.tune.measures(FORM.name));
         let choice = |class| {
             let key = FORM.key(site.values(), FORM.sizes.least(class));
-            Choice::new(key, methods.clone(), || None, Some(store))
+            Choice::new(key, methods.clone(), || None, measures.then_some(store))
         };
         Self {
             choices: (0..CLASSES).map(choice).collect(),
             methods,
             trial: None,
             forced: copy,
-            measures: settings.is_ok_and(|settings| settings.tune),
+            measures,
         }
     }
 

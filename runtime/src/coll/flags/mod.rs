@@ -186,7 +186,8 @@ struct Cells {
 impl Cells {
     /// Makes the cells, or returns `None` on all ranks if a rank has too little memory. Collective.
     fn new(comm: &Communicator) -> Result<Option<Self>> {
-        let measures = Settings::current().is_some_and(|settings| settings.tune);
+        let measures =
+            Settings::current().is_some_and(|settings| settings.tune.measures(choices::FORM.name));
         let sleeps = comm.endpoint().sleeps_at_once();
         let told = tell(comm, [u64::from(sleeps), u64::from(measures)])?;
         let Some(block) = Block::new(comm)? else { return Ok(None) };
@@ -379,8 +380,15 @@ unsafe fn refuse(
     // In a forked child, and after finalization, there is nothing to take part in.
     if error.kind() != ErrorKind::State {
         match state.next(comm) {
-            // The other ranks see that this rank has left the call.
-            Ok(Some((cells, number))) => drop(Turn::new(comm, cells, number)),
+            Ok(Some((cells, number))) => {
+                // The other ranks see that this rank has left the call, unless they make it by messages.
+                drop(Turn::new(comm, cells, number));
+                let long = turn::is_long(call, comm.size()).unwrap_or(false);
+                if long || method(call) == CollectiveMethod::Messages {
+                    // SAFETY: `refuse_by_messages` has the conditions of this function.
+                    unsafe { comm.refuse_by_messages(place, call, &error) };
+                }
+            }
             // SAFETY: the conditions are those of this function.
             Ok(None) => unsafe { comm.refuse_by_messages(place, call, &error) },
             // `error` is the first of the two.

@@ -83,7 +83,7 @@ impl Turn<'_> {
     ) -> Result<()> {
         let rank = self.rank;
         if rank == root {
-            // SAFETY: the conditions are those of this function.
+            // SAFETY: the caller guarantees for `mine` and `parts` what `collect` asks for.
             return unsafe { self.collect(place, mine, parts) };
         }
         let mine = mine.ok_or_else(|| missing(rank, root))?;

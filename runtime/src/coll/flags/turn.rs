@@ -185,8 +185,10 @@ impl<'t> Turn<'t> {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which `run_by_messages` has too.
                 unsafe { self.comm.run_by_messages(place, call) }
             }
+            // SAFETY: the conditions of `by_messages` are those of this function.
+            _ if is_long(call, self.size)? => unsafe { self.by_messages(place, call) },
             Collective::Barrier => self.barrier(),
-            Collective::Broadcast { ref part, root } if part.bytes()? <= LONGEST => {
+            Collective::Broadcast { ref part, root } => {
                 let root = self.comm.root(root)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `part` is readable at the root and
                 // writable at the other ranks, and nobody else accesses it, until the call returns.
@@ -198,35 +200,34 @@ impl<'t> Turn<'t> {
                 // at the root, and nobody else accesses them, until the call returns.
                 unsafe { self.gather(place, mine.as_ref(), parts, root) }
             }
-            Collective::Allgather { ref mine, parts } => match longest(parts)? {
+            Collective::Allgather { ref mine, parts } => {
+                let longest = longest(parts)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `mine` is readable, `parts` are readable
                 // and writable, and nobody else accesses them, until the call returns.
-                longest @ ..=LONGEST => unsafe { self.allgather(mine.as_ref(), parts, longest) },
-                // SAFETY: the conditions of `by_messages` are those of this function.
-                _ => unsafe { self.by_messages(place, call) },
-            },
-            Collective::AlltoallEqual { send, receive } if is_short(receive, self.size)? => {
+                unsafe { self.allgather(mine.as_ref(), parts, longest) }
+            }
+            Collective::AlltoallEqual { send, receive } => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `send` is readable, `receive` is writable,
                 // and readable if `send` is `None`, and nobody else accesses them, until the call returns.
                 unsafe { self.alltoall(send, receive) }
             }
-            Collective::Reduce { send, recv, plan, count, combine, root } if fits(plan, count)? => {
+            Collective::Reduce { send, recv, plan, count, combine, root } => {
                 let root = self.comm.root(root)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `reduce_raw`.
                 unsafe { self.reduce(send, &Elements { origin: recv, plan, count }, combine, root) }
             }
-            Collective::Allreduce { send, recv, plan, count, combine } if fits(plan, count)? => {
+            Collective::Allreduce { send, recv, plan, count, combine } => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `allreduce_raw`.
                 unsafe { self.allreduce(send, &Elements { origin: recv, plan, count }, combine) }
             }
-            Collective::Scan { send, recv, plan, count, combine } if fits(plan, count)? => {
+            Collective::Scan { send, recv, plan, count, combine } => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `scan_raw`.
                 unsafe { self.scan(send, &Elements { origin: recv, plan, count }, combine, true) }
             }
-            Collective::Exscan { send, recv, plan, count, combine } if fits(plan, count)? => {
+            Collective::Exscan { send, recv, plan, count, combine } => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for an exclusive scan are those of
                 // `scan_raw` too.
                 unsafe { self.scan(send, &Elements { origin: recv, plan, count }, combine, false) }
@@ -250,16 +251,12 @@ impl<'t> Turn<'t> {
             Collective::ReduceScatter { send, recv, plan, counts, combine } => {
                 let recv = Elements { origin: recv, plan, count: 0 };
                 let all = self.comm.all_blocks(send, &recv, counts)?;
-                if blocks::fits(&all, self.size)? {
-                    // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
-                    // `reduce_scatter_raw`. `all_blocks` has counted the elements of all blocks.
-                    return unsafe { self.reduce_scatter(&all, recv.origin, counts, combine) };
-                }
-                // SAFETY: the conditions of `by_messages` are those of this function.
-                unsafe { self.by_messages(place, call) }
+                // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
+                // `reduce_scatter_raw`. `all_blocks` has counted the elements of all blocks.
+                unsafe { self.reduce_scatter(&all, recv.origin, counts, combine) }
             }
-            // SAFETY: the caller guarantees the conditions of this function, and `by_messages` asks for no others.
-            _ => unsafe { self.by_messages(place, call) },
+            // SAFETY: the conditions of `by_messages` are those of this function.
+            Collective::Alltoall { send: None, .. } => unsafe { self.by_messages(place, call) },
         }
     }
 
@@ -715,16 +712,29 @@ fn name_of(call: Option<&Collective<'_>>) -> &'static str {
     call.map_or("", Collective::method)
 }
 
-/// Returns whether an alltoall of `size` ranks can go through cells. All parts of all ranks have the same packed size.
+/// Returns whether all of `size` ranks make the call by messages, because its data do not fit into cells. Ranks that pass
+/// matching arguments get the same answer.
 #[inline]
-fn is_short(parts: &[Elements<&Plan>], size: usize) -> Result<bool> {
-    let bytes = parts.first().map_or(Ok(0), Elements::bytes)?;
-    Ok(bytes.saturating_mul(size as u64) <= LONGEST)
-}
-
-/// Returns whether `count` elements of a reduction can go through cells. All ranks pass the same number of elements of
-/// the same size.
-#[inline]
-fn fits(plan: &Plan, count: u64) -> Result<bool> {
-    Ok(plan.element_bytes() <= SHORT && plan.packed_bytes(count)? <= LONGEST)
+pub(super) fn is_long(call: &Collective<'_>, size: usize) -> Result<bool> {
+    Ok(!match *call {
+        Collective::Broadcast { ref part, .. } => part.bytes()? <= LONGEST,
+        Collective::Allgather { parts, .. } => longest(parts)? <= LONGEST,
+        Collective::AlltoallEqual { receive, .. } => {
+            let bytes = receive.first().map_or(Ok(0), Elements::bytes)?;
+            bytes.saturating_mul(size as u64) <= LONGEST
+        }
+        Collective::Reduce { plan, count, .. }
+        | Collective::Allreduce { plan, count, .. }
+        | Collective::Scan { plan, count, .. }
+        | Collective::Exscan { plan, count, .. } => {
+            plan.element_bytes() <= SHORT && plan.packed_bytes(count)? <= LONGEST
+        }
+        Collective::ReduceScatter { plan, counts, .. } => blocks::fit(plan, counts)?,
+        Collective::Alltoall { send, .. } => send.is_some(),
+        // Each pair of ranks decides for its own data.
+        Collective::Barrier
+        | Collective::Gather { .. }
+        | Collective::Scatter { .. }
+        | Collective::Neighbors { .. } => true,
+    })
 }

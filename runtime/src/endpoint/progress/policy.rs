@@ -5,19 +5,19 @@
 //! `typepack info` show what was remembered.
 
 use super::*;
-use typepack_engine::choice::{Measured, store};
+use typepack_engine::choice::{Measured, Tune, WAITS, store};
 use typepack_engine::contiguous::Method;
 
 impl Endpoint {
-    /// Sets whether this rank measures which of several ways is best, and the method that all copies of long runs must
+    /// Sets which choosers of this rank measure which of several ways is best, and the method that all copies of long runs must
     /// use (`None`: any method).
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn tune(&self, measures: bool, copy: Option<Method>) -> Result<()> {
+    pub fn tune(&self, tune: Tune, copy: Option<Method>) -> Result<()> {
         let mut state = self.lock()?;
-        state.pauses.set(measures);
-        state.core.engine.tune(measures, copy, Some(store()));
+        state.pauses.set(tune.measures(WAITS));
+        state.core.engine.tune(tune, copy, Some(store()));
         Ok(())
     }
 

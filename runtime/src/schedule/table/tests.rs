@@ -70,7 +70,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
         panic!("the send completed at once; it must wait, because the ring is full");
     };
     while other.progress().expect("a turn") {}
-    assert!(core.detach(id), "an errand runs");
+    assert!(core.detach(id), "a continuation runs");
     word.fill(9);
     for _ in 0..100 {
         core.progress().expect("a turn");
@@ -110,7 +110,7 @@ fn detached_receive(core: &mut Core, data: &mut [u8; 8]) {
     let Operation::Pending(id) = started.expect("registered").expect("started") else {
         panic!("the receive ended without a message");
     };
-    assert!(core.detach(id), "an errand runs");
+    assert!(core.detach(id), "a continuation runs");
 }
 
 /// Checks that a rank with a detached receive may not leave the job before it has taken the message: if the message is

@@ -202,7 +202,14 @@ impl PartChoices {
     /// Creates the choices of a rank that measures or does not, and whose copies must use the method `copy` (`None`:
     /// any method). `store` has what the process knows.
     pub fn new(measures: bool, copy: Option<Method>, store: Option<&'static Store>) -> Self {
+        let store = store.filter(|_| measures);
         Self { measures, copy, store, ..Self::default() }
+    }
+
+    /// Returns whether something is measured.
+    #[cfg(test)]
+    pub(super) fn measures(&self) -> bool {
+        self.measures
     }
 
     fn entry(&mut self, far: bool, bytes: u64) -> Option<&mut Entry> {

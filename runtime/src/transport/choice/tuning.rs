@@ -24,13 +24,15 @@
 //! that has matched; `pipeline.rs` and `single_copy.rs` say when a message is complete.
 
 use super::Terms;
-use super::part_choice::{Beginning, PartChoices};
+use super::part_choice::{self, Beginning, PartChoices};
 use crate::message::envelope::Space;
 use crate::message::label::Shape;
 use crate::settings::Forced;
 use crate::transport::choice;
 use std::time::Instant;
-use typepack_engine::choice::{Candidate, Choice, Form, Key, Measured, Pick, Sizes, Store, WAYS};
+use typepack_engine::choice::{
+    self as chooser, Candidate, Choice, Form, Key, Measured, Pick, Sizes, Store, Tune, WAYS,
+};
 use typepack_engine::contiguous::{self, Method};
 
 #[cfg(test)]
@@ -284,8 +286,10 @@ pub struct Tuning {
     under_way: u64,
     trial: Option<Trial>,
     turns: Turns,
-    /// False if nothing is measured (`TYPEPACK_TUNE=off`).
+    /// False if long messages go by the static order (`TYPEPACK_TUNE`).
     measures: bool,
+    /// The same for short messages.
+    short: bool,
     /// The method that `TYPEPACK_COPY` forces.
     copy: Option<Method>,
     /// What the process knows and learns.
@@ -302,6 +306,7 @@ impl Default for Tuning {
             trial: None,
             turns: Turns::default(),
             measures: true,
+            short: true,
             copy: None,
             store: None,
             parts: PartChoices::new(true, None, None),
@@ -310,22 +315,25 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// Sets whether this rank measures, the method that all copies must use (`None`: any method), and where the ways
-    /// are that the process knows.
-    pub fn set(&mut self, measures: bool, copy: Option<Method>, store: Option<&'static Store>) {
-        (self.measures, self.copy, self.store) = (measures, copy, store);
+    /// Sets which choosers of this rank measure, the method that all copies must use (`None`: any method), and where
+    /// the ways are that the process knows.
+    pub fn set(&mut self, tune: Tune, copy: Option<Method>, store: Option<&'static Store>) {
+        (self.measures, self.copy) = (tune.measures(FORM.name), copy);
+        self.short = tune.measures(chooser::SHORT);
+        // Without measurements the static order holds, whatever earlier jobs have found.
+        self.store = store.filter(|_| self.measures);
         self.entries.clear();
         (self.trial, self.turns) = (None, Turns::default());
-        self.parts = PartChoices::new(measures, copy, store);
+        self.parts = PartChoices::new(tune.measures(part_choice::FORM.name), copy, store);
         // A message that is on its way now is not counted any more. When it completes, the busy period of
         // later messages may end early. That does little harm, because a chooser compares medians.
         self.under_way = 0;
     }
 
-    /// Returns whether a sender chooses the method of its copies by measurement.
+    /// Returns whether a sender chooses the method of its copies of short messages by measurement.
     #[inline]
     pub fn chooses(&self) -> bool {
-        self.measures && self.copy.is_none()
+        self.short && self.copy.is_none()
     }
 
     /// Picks the way of a message of `bytes` bytes that a receive has matched. `fused` is the static rule: true

@@ -80,10 +80,10 @@ impl Area {
         self.word(pair::RECALLS_AT + usize::from(word) * 8)
     }
 
-    /// Returns the word with the receiver's [`Credit`](super::allowance::Allowance).
+    /// Returns the word with the receiver's [`Credit`](super::credit::Credit).
     #[inline]
     pub fn credit(&self) -> &AtomicU64 {
-        self.word(pair::ALLOWANCE)
+        self.word(pair::CREDIT)
     }
 
     /// Returns the word with the receiver's answer to a mark (`short_choice.rs`).

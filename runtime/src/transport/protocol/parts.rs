@@ -58,7 +58,7 @@ fn part_bytes(done: u64, total: u64) -> u64 {
 
 impl Parts {
     /// Remembers what the other rank has told: how messages of `bytes` bytes should begin.
-    pub fn grant_credit(&mut self, bytes: u64, beginning: Beginning) {
+    pub fn allow(&mut self, bytes: u64, beginning: Beginning) {
         if let Some(class) = class(bytes) {
             self.allowed[class] = beginning;
         }
@@ -232,11 +232,11 @@ mod tests {
     fn each_size_class_begins_as_the_receiver_says() {
         let mut parts = Parts::default();
         let of = |parts: &Parts, bytes| class(bytes).and_then(|class| parts.allowed[class]);
-        parts.grant_credit(65_536, Some(Method::Repeat));
+        parts.allow(65_536, Some(Method::Repeat));
         assert_eq!(of(&parts, 100_000), Some(Method::Repeat));
         assert_eq!((of(&parts, 65_535), of(&parts, PARTS_MAX as u64)), (None, None));
-        parts.grant_credit(PARTS_MAX as u64 + 1, Some(Method::Vector));
-        parts.grant_credit(65_536, None);
+        parts.allow(PARTS_MAX as u64 + 1, Some(Method::Vector));
+        parts.allow(65_536, None);
         assert_eq!(of(&parts, 65_536), None);
         // Only news is told.
         assert!(parts.knows(65_536, None) && !parts.knows(65_536, Some(Method::Pages)));

@@ -66,6 +66,8 @@ pub enum Intent {
 pub enum Use {
     /// As elements of a type: the numbers of the parameters that are the count and the type.
     Typed(usize, usize),
+    /// As several blocks, or as the elements of an operation: the Rust expression of the bytes that the call takes.
+    Blocks(String),
     /// As contiguous memory.
     Memory,
     /// Only its address.
@@ -165,6 +167,11 @@ impl Routine {
     /// Says whether the routine has a choice buffer.
     pub fn has_buffer(&self) -> bool {
         self.arguments.iter().any(|a| matches!(a.class, Class::Buffer(..)))
+    }
+
+    /// Says whether the routine has an argument of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.arguments.iter().any(|a| a.name == name)
     }
 
     /// Says whether the routine returns the address of memory.
@@ -284,6 +291,72 @@ fn typed(f: &Function, at: usize) -> Option<(usize, usize)> {
     Some((count, of_type))
 }
 
+/// Returns the Rust expression of the bytes that a call takes of a buffer of several blocks, or of an operation.
+fn span(f: &Function, p: &Parameter) -> String {
+    let c_type = |name: &str| f.parameters.iter().find(|p| p.name == name).map(|p| &*p.c_type);
+    let has = |name: &str| c_type(name).is_some();
+    let number = |name: &str| match c_type(name) {
+        Some("int") => format!("i64::from(*{name})"),
+        _ => format!("*{name} as i64"),
+    };
+    let elements = |count: &str, of: &str| format!("Span::elements({}, {of}_c)", number(count));
+    let if_root = |test: &str, span: String| match has("root") {
+        true => {
+            format!("if crate::span::{test}(comm_c, *root) {{ {span} }} else {{ Span::none() }}")
+        }
+        false => span,
+    };
+    if p.name == "outbuf" || p.name == "inbuf" && has("insize") {
+        let size = if has("insize") { "insize" } else { "outsize" };
+        return format!("Span::elements({}, raw::BYTE)", number(size));
+    }
+    if has("partitions") {
+        return format!("Span::parts(i64::from(*partitions), {}, datatype_c)", number("count"));
+    }
+    if f.name.contains("educe_scatter") {
+        let size = "crate::span::size(comm_c)";
+        let (all, own) = match has("recvcounts") {
+            true => (
+                format!("Span::sum(recvcounts, {size}, datatype_c)"),
+                "Span::own(recvcounts, comm_c, datatype_c)".to_owned(),
+            ),
+            false => (
+                format!("Span::blocks({}, {size}, datatype_c)", number("recvcount")),
+                elements("recvcount", "datatype"),
+            ),
+        };
+        return match p.name.as_str() {
+            "sendbuf" => all,
+            _ => format!("if crate::section::in_place(sendbuf) {{ {all} }} else {{ {own} }}"),
+        };
+    }
+    if has("op") {
+        let test = if p.name == "recvbuf" { "is_root" } else { "is_sender" };
+        return if_root(test, elements("count", "datatype"));
+    }
+    let send = p.name == "sendbuf";
+    let side = if send { "send" } else { "recv" };
+    let (count, counts) = (format!("{side}count"), format!("{side}counts"));
+    let (of, types) = (format!("{side}type"), format!("{side}types"));
+    let peers = format!("crate::handle::peers(comm, {send}, {})", f.name.contains("eighbor"));
+    let several = |displs: &str, number: &str, of: &str, bytes: bool| {
+        format!("Span::several({counts}, {displs}, {number}, |at| {of}, {bytes})")
+    };
+    let displs = match (has("displs"), send) {
+        (true, _) => "displs",
+        (_, true) => "sdispls",
+        (_, false) => "rdispls",
+    };
+    let span = if has(&count) {
+        format!("Span::blocks({}, {peers}, {of}_c)", number(&count))
+    } else if has(&types) {
+        several(displs, &format!("{types}_c.len() as i64"), &format!("{types}_c[at]"), true)
+    } else {
+        several(displs, &peers, &format!("{of}_c"), false).replace("|at|", "|_|")
+    };
+    if_root("is_root", span)
+}
+
 fn argument(f: &Function, at: usize, rule: Option<&str>) -> Argument {
     let p = &f.parameters[at];
     let name = match p.name.as_str() {
@@ -332,6 +405,7 @@ fn argument(f: &Function, at: usize, rule: Option<&str>) -> Argument {
             match rule {
                 Some("memory") => Use::Memory,
                 Some("base") => Use::Base,
+                Some("blocks") => Use::Blocks(span(f, p)),
                 _ => typed(f, at).map_or(Use::Memory, |(count, of)| Use::Typed(count, of)),
             },
             constant,

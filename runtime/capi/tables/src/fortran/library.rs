@@ -17,6 +17,8 @@ struct Code {
     first: String,
     /// Statements before the call.
     before: String,
+    /// Statements right before the call, which use those before.
+    last: String,
     /// The argument of the C function; empty if there is none.
     argument: String,
     /// Statements after the call.
@@ -74,12 +76,27 @@ fn by_descriptor(routine: &Routine, argument: &Argument, how: &Use) -> Code {
         Use::Base => code.argument = format!("crate::section::base({name})"),
         Use::Typed(count, of) => {
             let (count, of) = (&routine.arguments[*count].name, &routine.arguments[*of].name);
+            // A root that does not take part, or that has no buffer of its own, tells nothing about it.
+            let count = match (routine.has("root"), routine.name.contains("cast")) {
+                (false, _) => format!("(*{count}).into()"),
+                (true, cast) => format!("crate::span::count(*root, {cast}, (*{count}).into())"),
+            };
             code.before = format!(
-                "let {local} = match crate::section::typed({name}, (*{count}).into(), {of}_c) {{\n    \
+                "let {local} = match crate::section::typed({name}, {count}, {of}_c) {{\n    \
                  Ok(part) => part,\n    Err(class) => break 'call {},\n}};\n",
                 refusal(routine, "class")
             );
             code.argument = format!("{local}.address");
+        }
+        Use::Blocks(span) => {
+            let written = !matches!(argument.class, Class::Buffer(_, true));
+            let begun = !routine.name.contains("_init");
+            code.last = format!(
+                "let {local} = match crate::loan::lend({name}, {written}, {begun}, || {span}) {{\n    \
+                 Ok(loan) => loan,\n    Err(class) => break 'call {},\n}};\n",
+                refusal(routine, "class")
+            );
+            code.argument = format!("{local}.address()");
         }
         Use::Memory => {
             code.before = format!(
@@ -255,6 +272,53 @@ fn convert(routine: &Routine, at: usize, descriptor: bool, f08: bool) -> Code {
     code
 }
 
+/// Returns the statements before and after the call for the loans of a routine (`descriptor`), and of requests.
+fn loans(routine: &Routine, descriptor: bool) -> (String, String) {
+    let lent = |a: &&Argument| matches!(a.class, Class::Buffer(Use::Blocks(_), _));
+    let lent = routine.arguments.iter().filter(lent).map(|a| format!("{}_c", a.name));
+    let lent: Vec<String> = if descriptor { lent.collect() } else { Vec::new() };
+    let given = lent.iter().map(|loan| format!("{loan}.give_back();\n")).collect::<String>();
+    let request = routine.arguments.iter().find_map(|a| match &a.class {
+        Class::Handle(kind) | Class::HandleAt(kind, _) if kind == "Request" => {
+            Some((format!("std::slice::from_ref(&{}_c)", a.name), &a.class))
+        }
+        Class::Handles(kind, ..) if kind == "Request" => Some((format!("&{}_c", a.name), &a.class)),
+        _ => None,
+    });
+    let Some((requests, class)) = request else { return (String::new(), given) };
+    let name = routine.name.trim_start_matches("MPI_");
+    let ready =
+        |parts: &str| (format!("crate::pending::ready(request_c, {parts});\n"), String::new());
+    match name {
+        _ if matches!(class, Class::HandleAt(_, Intent::Out)) && lent.is_empty() => {
+            (String::new(), "crate::pending::forget(code, request_c);\n".into())
+        }
+        _ if matches!(class, Class::HandleAt(_, Intent::Out)) => {
+            let begun = !name.contains("_init");
+            let list = lent.join(", ");
+            (String::new(), format!("crate::pending::keep(code, request_c, [{list}], {begun});\n"))
+        }
+        "Pready" => ready("*partition..=*partition"),
+        "Pready_range" => ready("*partition_low..=*partition_high"),
+        "Pready_list" => ready("crate::pending::list(array_of_partitions, *length)"),
+        "Parrived" => {
+            let hook = "if code == 0 && *flag != 0 {\n    \
+                        crate::pending::arrived(request_c, *partition);\n}\n";
+            (String::new(), hook.into())
+        }
+        "Start" | "Startall" => (format!("crate::pending::starting({requests});\n"), String::new()),
+        "Request_free" => (
+            format!("let seen = crate::pending::seen({requests});\n"),
+            format!("seen.freed({requests});\n"),
+        ),
+        _ if ["Wait", "Test", "Request_get"].iter().any(|start| name.starts_with(start)) => (
+            format!("let seen = crate::pending::seen({requests});\n"),
+            format!("seen.finish({requests});\n"),
+        ),
+        _ => (String::new(), String::new()),
+    }
+}
+
 /// Appends one exported function to `out`.
 ///
 /// `end` is what follows the name of the routine in the name of the function: nothing, or `cptr_` for the second form
@@ -280,8 +344,9 @@ fn export(out: &mut String, routine: &Routine, prefix: &str, end: &str) {
     let join = |each: &dyn Fn(&Code) -> &str| codes.iter().map(each).collect::<String>();
     let arguments: Vec<&str> =
         codes.iter().map(|c| c.argument.as_str()).filter(|a| !a.is_empty()).collect();
-    let mut before = join(&|c| &c.first) + &join(&|c| &c.before);
-    let mut after = join(&|c| &c.after);
+    let (lending, mut after) = loans(routine, descriptor);
+    let mut before = join(&|c| &c.first) + &join(&|c| &c.before) + &join(&|c| &c.last) + &lending;
+    after.push_str(&join(&|c| &c.after));
     if matches!(routine.name.as_str(), "MPI_Init" | "MPI_Init_thread" | "MPI_Session_init") {
         after.push_str("crate::lifecycle::started(code);\n");
     }

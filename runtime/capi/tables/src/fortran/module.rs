@@ -262,12 +262,14 @@ fn constants(fortran: &Fortran, form: Form) -> Vec<(String, i64, Option<String>)
     list
 }
 
-/// The names that are compared by their addresses: the declarations, and the COMMON blocks that hold them.
+/// The names that are compared by their addresses: the declarations, and the COMMON blocks that hold them. Without an
+/// interface, as with `mpif.h`, flang lets no program pass an ASYNCHRONOUS variable.
 fn sentinels(form: Form) -> String {
     let (status, statuses) = match form {
-        Form::F08 => {
-            ("type(MPI_Status) :: MPI_STATUS_IGNORE", "type(MPI_Status) :: MPI_STATUSES_IGNORE(1)")
-        }
+        Form::F08 => (
+            "type(MPI_Status) :: MPI_STATUS_IGNORE",
+            "type(MPI_Status) :: MPI_STATUSES_IGNORE(1)\n  asynchronous :: MPI_BOTTOM",
+        ),
         Form::Mpi => (
             "integer :: MPI_STATUS_IGNORE(MPI_STATUS_SIZE)",
             "integer :: MPI_STATUSES_IGNORE(MPI_STATUS_SIZE,1)",
@@ -280,7 +282,6 @@ fn sentinels(form: Form) -> String {
   {status}
   {statuses}
   character(len=1) :: MPI_ARGV_NULL(1), MPI_ARGVS_NULL(1,1)
-  asynchronous :: MPI_BOTTOM
   common /MPIPRIV1/ MPI_BOTTOM, MPI_IN_PLACE, MPI_STATUS_IGNORE
   common /MPIPRIV2/ MPI_STATUSES_IGNORE, MPI_ERRCODES_IGNORE
   common /MPIPRIVC/ MPI_ARGVS_NULL, MPI_ARGV_NULL

@@ -158,9 +158,9 @@ fn keys_that_alternate_have_their_turns() {
 #[test]
 fn without_measuring_the_static_rule_decides() {
     let mut tuning = Tuning::default();
-    tuning.set(false, None, None);
+    tuning.set(Tune::OFF, None, None);
     for fused in [true, false] {
-        tuning.set(false, None, None);
+        tuning.set(Tune::OFF, None, None);
         for _ in 0..100 {
             let alone = Situation { shared: false, ..SITUATION };
             let way = tuning.begin(alone, 1 << 16, terms(Forced::Nothing), || fused);
@@ -217,7 +217,7 @@ fn a_look_ends_though_messages_never_pause() {
 fn after_a_setting_the_next_message_begins_a_period() {
     let mut tuning = Tuning::default();
     tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
-    tuning.set(true, None, None);
+    tuning.set(Tune::default(), None, None);
     assert!(tuning.trial.is_none());
     tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
     assert!(tuning.trial.is_some() && tuning.under_way == 1);
@@ -230,7 +230,7 @@ fn after_a_setting_the_next_message_begins_a_period() {
 #[test]
 fn without_measurements_each_message_goes_by_the_static_rule() {
     let mut tuning = Tuning::default();
-    tuning.set(false, None, None);
+    tuning.set(Tune::OFF, None, None);
     let situation = Situation { shared: false, ..SITUATION };
     for fused in [true, false, false, true, true] {
         let way = tuning.begin(situation, 1 << 20, terms(Forced::Nothing), || fused);
@@ -244,11 +244,32 @@ fn without_measurements_each_message_goes_by_the_static_rule() {
     }
 }
 
+/// One chooser is off: it neither measures nor begins with what earlier jobs have found, and the others do both.
+#[test]
+fn a_single_chooser_can_be_off() {
+    let store: &'static Store = Box::leak(Box::default());
+    let situation = Situation { shared: false, ..SITUATION };
+    let way = Way::InPlace(Method::Vector);
+    let known = |key: Key| Remembered { key, way: way.number(key) };
+    store.know(&[known(key(situation, 1 << 20))]);
+    for (tune, off) in [("off:messages", true), ("off:parts,short", false)] {
+        let tune = Tune::parse(tune).expect("a list");
+        let mut tuning = Tuning::default();
+        tuning.set(tune, None, Some(store));
+        let way = tuning.begin(situation, 1 << 20, terms(Forced::Nothing), || false);
+        assert_eq!(tuning.trial.is_some(), !off);
+        assert!(!off || !matches!(way, Way::InPlace(_)));
+        let best = tuning.entries[key(situation, 1 << 20).number()].as_ref().expect("an entry");
+        assert_eq!(matches!(best.choice.way(), Way::InPlace(_)), !off);
+        assert_eq!((tuning.chooses(), tuning.parts.measures()), (off, off));
+    }
+}
+
 #[test]
 fn what_is_remembered_comes_first_and_is_kept() {
     let store: &'static Store = Box::leak(Box::default());
     let mut tuning = Tuning::default();
-    tuning.set(true, None, Some(store));
+    tuning.set(Tune::default(), None, Some(store));
     let streaming = Way::InPlace(Method::Streaming);
     let remembered = |bytes, way: Way| {
         let key = key(SITUATION, bytes);

@@ -266,8 +266,8 @@ fn nobody_can_direct_a_write() {
     here.progress().expect("a turn");
     let words = theirs.written_by(0).expect("a mailbox").expect("a name");
     let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(2));
-    // Write an open split (number 5, no claims) into every line between `WITHDRAWN` and `ALLOWANCE`.
-    for line in pair::WITHDRAWN / pair::LINE + 1..pair::ALLOWANCE / pair::LINE {
+    // Write an open split (number 5, no claims) into every line between `WITHDRAWN` and `CREDIT`.
+    for line in pair::WITHDRAWN / pair::LINE + 1..pair::CREDIT / pair::LINE {
         words.line(line).store_release(5 << 40);
     }
     let (space, count, origin) = (Space::Private, LEN as u64, victim.as_ptr() as u64);

@@ -88,9 +88,9 @@ fn other_messages_are_not_measured() {
     let mut engines = pair();
     send(&mut engines, LEAST - 1, 50, true);
     assert!(answer(&engines) == 0 && !has_measured(&engines, LEAST));
-    for (measures, copy) in [(false, None), (true, Some(Method::Vector))] {
+    for (tune, copy) in [(Tune::OFF, None), (Tune::default(), Some(Method::Vector))] {
         let mut engines = pair();
-        engines[0].tune(measures, copy, None);
+        engines[0].tune(tune, copy, None);
         send(&mut engines, 4096, 50, true);
         assert!(answer(&engines) == 0 && !has_measured(&engines, 4096));
     }
@@ -109,7 +109,7 @@ fn messages_that_no_receive_has_matched_do_no_harm() {
 #[test]
 fn an_old_payload_in_the_slot_is_no_mark() {
     let mut engines = pair();
-    engines[0].tune(false, None, None);
+    engines[0].tune(Tune::OFF, None, None);
     // The payload of these messages lies in the word in which a longer message has its mark. They fill all slots.
     send(&mut engines, 32, 600, true);
     send(&mut engines, 4096, 600, true);

@@ -1,0 +1,203 @@
+//! The loans (`loan.rs`) of operations that go on after their call, by request. When a routine finds that the operation
+//! is complete, it gives the elements of the sections back.
+//!
+//! A handle may stand for another operation after its own is complete. So every routine that returns a request drops
+//! what this file has about an older one with the same handle. Such a request has been completed in C, which this
+//! library does not see.
+
+use crate::loan::{Loan, Section};
+use crate::{abi, raw};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The loans of an operation.
+struct Pending {
+    sections: SmallVec<[Box<Section>; 2]>,
+    /// True from the start of the operation until its sections have what it has written.
+    active: bool,
+}
+
+/// An operation that several threads may look at.
+type Shared = Arc<Mutex<Pending>>;
+
+/// The operations by the handles of their requests.
+static TABLE: Mutex<BTreeMap<usize, Shared>> = Mutex::new(BTreeMap::new());
+
+/// The number of entries of the table. A thread that has a request sees at least the entry of that request.
+static ENTRIES: AtomicUsize = AtomicUsize::new(0);
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says whether there may be an operation with loans.
+#[inline(always)]
+fn any() -> bool {
+    ENTRIES.load(Ordering::Relaxed) != 0
+}
+
+/// Changes the table.
+fn change<R>(work: impl FnOnce(&mut BTreeMap<usize, Shared>) -> R) -> R {
+    let mut table = locked(&TABLE);
+    let result = work(&mut table);
+    ENTRIES.store(table.len(), Ordering::Relaxed);
+    result
+}
+
+fn find(request: raw::Request) -> Option<Shared> {
+    locked(&TABLE).get(&request.0).cloned()
+}
+
+/// Says whether the library below has completed the operation of a request, or has not started it.
+fn is_complete(request: raw::Request) -> bool {
+    let mut flag = 0;
+    // SAFETY: the result is written to a number; a null address stands for `MPI_STATUS_IGNORE`.
+    let code =
+        unsafe { abi::PMPI_Request_get_status(request, &raw mut flag, std::ptr::null_mut()) };
+    code == 0 && flag != 0
+}
+
+/// Keeps the loans of an operation for its request; the operation has `begun`, or it will be started. Drops them if the
+/// call failed.
+pub fn keep<const N: usize>(code: c_int, request: raw::Request, loans: [Loan; N], begun: bool) {
+    let sections: SmallVec<[Box<Section>; 2]> =
+        loans.into_iter().filter_map(Loan::into_section).collect();
+    if code != 0 || sections.is_empty() {
+        return forget(code, request);
+    }
+    let pending = Pending { sections, active: begun };
+    if begun && (request == raw::REQUEST_NULL || is_complete(request)) {
+        // A library may have one request for all operations that complete at once.
+        forget(code, request);
+        return pending.sections.iter().for_each(|section| section.give_back());
+    }
+    change(|table| table.insert(request.0, Arc::new(Mutex::new(pending))));
+}
+
+/// Drops what the table has for an older request with the handle of a new one.
+#[inline(always)]
+pub fn forget(code: c_int, request: raw::Request) {
+    if code == 0 && any() {
+        change(|table| table.remove(&request.0));
+    }
+}
+
+/// What the table has for some requests: their places in the program's array, their handles, and the operations.
+pub struct Seen(SmallVec<[(usize, raw::Request, Shared); 2]>);
+
+/// Looks requests up, before a call that may complete them.
+#[inline(always)]
+pub fn seen(requests: &[raw::Request]) -> Seen {
+    if any() { look(requests) } else { Seen(SmallVec::new()) }
+}
+
+#[cold]
+fn look(requests: &[raw::Request]) -> Seen {
+    let requests = requests.iter().copied().enumerate();
+    Seen(requests.filter_map(|(at, request)| Some((at, request, find(request)?))).collect())
+}
+
+impl Seen {
+    /// Gives back the sections of complete operations. `requests` are the handles after the call.
+    #[inline(always)]
+    pub fn finish(self, requests: &[raw::Request]) {
+        for (at, request, shared) in self.0 {
+            finish(request, &shared, requests[at]);
+        }
+    }
+
+    /// Drops the loans of freed requests.
+    #[inline(always)]
+    pub fn freed(self, requests: &[raw::Request]) {
+        for (at, request, shared) in self.0 {
+            if requests[at] == raw::REQUEST_NULL {
+                drop_entry(request, &shared);
+                let mut pending = locked(&shared);
+                if pending.active {
+                    // The operation may go on, and has the addresses.
+                    std::mem::forget(std::mem::take(&mut pending.sections));
+                }
+            }
+        }
+    }
+}
+
+#[cold]
+fn finish(request: raw::Request, shared: &Shared, after: raw::Request) {
+    let is_gone = after == raw::REQUEST_NULL;
+    if is_gone || is_complete(request) {
+        let mut pending = locked(shared);
+        if pending.active {
+            pending.active = false;
+            pending.sections.iter().for_each(|section| section.give_back());
+        }
+    }
+    if is_gone {
+        drop_entry(request, shared);
+    }
+}
+
+/// Removes an entry, unless the handle stands for another operation by now.
+fn drop_entry(request: raw::Request, shared: &Shared) {
+    change(|table| {
+        if table.get(&request.0).is_some_and(|found| Arc::ptr_eq(found, shared)) {
+            table.remove(&request.0);
+        }
+    });
+}
+
+/// Copies the sections of operations that start.
+#[inline(always)]
+pub fn starting(requests: &[raw::Request]) {
+    for (_, _, shared) in seen(requests).0 {
+        start(&shared);
+    }
+}
+
+#[cold]
+fn start(shared: &Shared) {
+    let mut pending = locked(shared);
+    if !pending.active {
+        pending.active = true;
+        pending.sections.iter_mut().for_each(|section| section.take());
+    }
+}
+
+/// Copies partitions that are ready.
+#[inline(always)]
+pub fn ready(request: raw::Request, partitions: impl Iterator<Item = c_int>) {
+    if any() {
+        partitions.for_each(|partition| on_partition(request, partition, Section::take_block));
+    }
+}
+
+/// Gives back a partition that has arrived.
+#[inline(always)]
+pub fn arrived(request: raw::Request, partition: c_int) {
+    if any() {
+        on_partition(request, partition, |section, block| section.give_block_back(block));
+    }
+}
+
+#[cold]
+fn on_partition(request: raw::Request, partition: c_int, work: fn(&mut Section, usize)) {
+    if let (Some(shared), Ok(partition)) = (find(request), usize::try_from(partition)) {
+        let mut pending = locked(&shared);
+        if pending.active {
+            pending.sections.iter_mut().for_each(|section| work(section, partition));
+        }
+    }
+}
+
+/// Returns the partitions of a list.
+///
+/// # Safety
+///
+/// - The array has at least `length` entries.
+pub unsafe fn list(partitions: *const c_int, length: c_int) -> impl Iterator<Item = c_int> {
+    // SAFETY: the array is so long (`# Safety`).
+    (0..usize::try_from(length).unwrap_or(0)).map(move |at| unsafe { *partitions.add(at) })
+}
