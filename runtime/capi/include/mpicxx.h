@@ -1,7 +1,7 @@
 /* mpicxx.h: the C++ functions of MPI-2.2, which later versions of MPI do not have, from typepack.
  *
- * Generated from runtime/capi/abi and runtime/capi/tables/src/cxx/frame.h; do not edit. mpi.h includes this file if the
- * program defines TYPEPACK_CXX. Everything here is inline and calls the C functions, so a program that is compiled
+ * Generated from runtime/capi/abi and runtime/capi/tables/src/cxx; do not edit. mpi.h includes this file if the program
+ * defines TYPEPACK_CXX. Everything here is inline and calls the C functions, so a program that is compiled
  * with it runs with every library that has the MPI 5 standard ABI.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
@@ -9,8 +9,8 @@
 #ifndef MPICXX_H_TYPEPACK
 #define MPICXX_H_TYPEPACK
 
-/* SEEK_SET and its kin are macros of these files. MPI has constants with the same names, so the macros become constants:
-   the files come first, and do not define the macros again. */
+/* SEEK_SET and its kin are macros of these files. MPI has constants with the same names, so the macros become
+   constants: the files come first, and do not define the macros again. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -228,7 +228,6 @@ public:
         MPI_Error_string(error_code, text, &length);
         text_ = text;
     }
-    virtual ~Exception() throw() {}
     int Get_error_code() const { return code_; }
     int Get_error_class() const { return class_; }
     const char *Get_error_string() const { return text_.c_str(); }
@@ -1587,13 +1586,15 @@ struct Datarep {
         const Datarep *self = static_cast<Datarep *>(state);
         return self->extent(Datatype(datatype), *file_extent, self->extra_state);
     }
-    static int on_read(void *userbuf, MPI_Datatype datatype, int count, void *filebuf, MPI_Offset position, void *state)
+    static int on_read(void *userbuf, MPI_Datatype datatype, int count, void *filebuf, MPI_Offset position,
+        void *state)
     {
         const Datarep *self = static_cast<Datarep *>(state);
         Datatype object(datatype);
         return self->read(userbuf, object, count, filebuf, position, self->extra_state);
     }
-    static int on_write(void *userbuf, MPI_Datatype datatype, int count, void *filebuf, MPI_Offset position, void *state)
+    static int on_write(void *userbuf, MPI_Datatype datatype, int count, void *filebuf, MPI_Offset position,
+        void *state)
     {
         const Datarep *self = static_cast<Datarep *>(state);
         Datatype object(datatype);
@@ -3683,7 +3684,9 @@ inline MPI_Errhandler Errhandler::of_Win() const
 
 inline MPI_Errhandler Errhandler::once(int at, MPI_Errhandler made)
 {
-    if (!__sync_bool_compare_and_swap(&throwing()[at], static_cast<MPI_Errhandler>(0), made)) MPI_Errhandler_free(&made);
+    if (!__sync_bool_compare_and_swap(&throwing()[at], static_cast<MPI_Errhandler>(0), made)) {
+        MPI_Errhandler_free(&made);
+    }
     return throwing()[at];
 }
 
@@ -3693,7 +3696,8 @@ inline void Errhandler::Free()
     *this = Errhandler();
 }
 
-inline Intercomm Intracomm::Spawn(const char *command, const char *argv[], int maxprocs, const Info &info, int root) const
+inline Intercomm Intracomm::Spawn(const char *command, const char *argv[], int maxprocs, const Info &info,
+    int root) const
 {
     return Spawn(command, argv, maxprocs, info, root, MPI_ERRCODES_IGNORE);
 }

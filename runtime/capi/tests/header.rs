@@ -64,6 +64,27 @@ fn it_compiles_without_a_warning() {
     }
 }
 
+/// The C++ functions of MPI-2.2 compile without a warning by every compiler and standard, also without the names outside
+/// the ABI, and beside a program's own names.
+#[test]
+fn the_file_for_cxx_compiles_without_a_warning() {
+    let source = "#define VERSION \"1\"\n#include <cstdio>\n#include <mpi.h>\n#include <unistd.h>\n\
+                  int main() { return MPI::SEEK_SET == SEEK_SET ? MPI::COMM_WORLD.Get_rank() : 0; }\n";
+    for compiler in ["c++", "clang++"] {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            skipped(format!("{compiler} is missing"));
+            continue;
+        }
+        for standard in ["-std=c++98", "-std=c++11", "-std=c++17", "-std=c++20"] {
+            let options =
+                [standard, "-pedantic", "-Wshadow", "-Woverloaded-virtual", "-DTYPEPACK_CXX"];
+            compile(compiler, &options, "plain_cxx.cpp", source);
+        }
+        let options = ["-std=c++98", "-DTYPEPACK_CXX", "-DTYPEPACK_NO_COMPAT"];
+        compile(compiler, &options, "plain_cxx.cpp", source);
+    }
+}
+
 /// Returns C source with static assertions about `header`. The source asserts that every constant has the
 /// value in the table, and that every function except those in `lacking` has the type in the table.
 fn assertions(header: &str, lacking: &[&str]) -> String {

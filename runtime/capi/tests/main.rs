@@ -7,5 +7,6 @@ mod job;
 mod program;
 
 mod c;
+mod cxx;
 mod header;
 mod hostile;

@@ -60,11 +60,27 @@ pub fn compile(name: &str, sources: &[PathBuf]) -> PathBuf {
 
 /// Compiles a program like [`compile`], but links it with `libraries`.
 pub fn compile_with(name: &str, sources: &[PathBuf], libraries: &[&str]) -> PathBuf {
+    build("cc", "-std=gnu11", name, sources, libraries)
+}
+
+/// Compiles a program in C++, in which MPI has the C++ functions of MPI-2.2.
+pub fn cxx(name: &str, standard: &str, sources: &[PathBuf]) -> PathBuf {
+    let libraries = ["-DTYPEPACK_CXX", "-lmpi_abi"];
+    build("c++", &format!("-std={standard}"), name, sources, &libraries)
+}
+
+fn build(
+    compiler: &str,
+    standard: &str,
+    name: &str,
+    sources: &[PathBuf],
+    libraries: &[&str],
+) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let exe = library().join(name);
     let more = std::env::var("FACE_TEST_CFLAGS").unwrap_or_default();
-    let output = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"])
+    let output = Command::new(compiler)
+        .args([standard, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"])
         .arg(root.join("include"))
         .args(sources)
         .arg("-o")
@@ -75,7 +91,7 @@ pub fn compile_with(name: &str, sources: &[PathBuf], libraries: &[&str]) -> Path
         .args(libraries)
         .args(more.split_whitespace())
         .output()
-        .expect("a C compiler");
+        .unwrap_or_else(|error| panic!("{compiler}: {error}"));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}: {text}");
     exe

@@ -1,9 +1,10 @@
 //! Generates `include/mpicxx.h`, the C++ functions of MPI-2.2, from the tables.
 //!
-//! `frame.h` has what the tables do not decide: the classes, the errors and the callbacks. Its lines with `@` stand for
-//! what this file generates: the constants, what all classes of handles have in common, and a method for each row of
-//! `abi/cxx.csv`. A row names the function in C, the class, the method, the parameter that is the object, the parameter
-//! that the method returns, and the types that do not follow from C. `abi/fortran.csv` says which numbers are logical.
+//! `classes.h` and `definitions.h` have what the tables do not decide: the classes, the errors and the callbacks. Their
+//! lines with `@` stand for what this file generates: the constants, what all classes of handles have in common, and a
+//! method for each row of `abi/cxx.csv`. A row names the function in C, the class, the method, the parameter that is the
+//! object, the parameter that the method returns, and the types that do not follow from C. `abi/fortran.csv` says which
+//! numbers are logical.
 
 use crate::fortran::{Rule, is_logical};
 use crate::header::fold;
@@ -499,7 +500,7 @@ pub fn cxx(
         objects.iter().map(line).collect::<Vec<String>>()
     };
     let mut out = String::new();
-    for line in include_str!("frame.h").lines() {
+    for line in concat!(include_str!("classes.h"), include_str!("definitions.h")).lines() {
         let words: Vec<&str> = line.trim().trim_matches('@').split(' ').collect();
         if let Some((before, after)) = line.split_once("@initializers@") {
             let list = each(&|(_, name, value)| format!("{name}({value})"));
@@ -554,7 +555,7 @@ pub fn cxx(
                 }
                 defined.trim_end().to_owned() + "\n"
             }
-            _ => panic!("frame.h: unknown line {line}"),
+            _ => panic!("the frame of mpicxx.h: unknown line {line}"),
         };
         out += &text;
     }
