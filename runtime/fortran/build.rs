@@ -1,7 +1,7 @@
 //! Generates the functions that Fortran programs call, and says which library has the C functions.
 //!
 //! The library is linked with an empty stand-in for `libmpi_abi.so.1`, so that it names that library and no other, and
-//! so that any library of the ABI can be it.
+//! so that any library of the ABI can be it. It looks for that library in its own folder, too.
 
 use std::path::Path;
 use std::process::Command;
@@ -33,4 +33,7 @@ fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,--enable-new-dtags");
     println!("cargo:rustc-cdylib-link-arg=-Wl,--no-as-needed");
     println!("cargo:rustc-cdylib-link-arg={}", stand_in.display());
+    // A program that calls MPI only from Fortran may name this library alone. Its own path (DT_RUNPATH) does not count for
+    // the libraries of a library.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,--enable-new-dtags,-rpath,$ORIGIN");
 }

@@ -3202,7 +3202,9 @@ static inline int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler)
 /* The C++ functions of MPI-2.2, if the program asks for them */
 
 #if defined(__cplusplus) && defined(TYPEPACK_CXX)
+extern "C++" {
 #include "mpicxx.h"
+}
 #endif
 
 #endif

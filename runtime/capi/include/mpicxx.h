@@ -28,7 +28,8 @@ const int SEEK_SET = typepack_stdio::set;
 const int SEEK_CUR = typepack_stdio::cur;
 const int SEEK_END = typepack_stdio::end;
 
-namespace MPI {
+/* All libraries of a program share what is kept here, also if they hide inline functions. */
+namespace MPI __attribute__((visibility("default"))) {
 
 typedef MPI_Aint Aint;
 typedef MPI_Offset Offset;
@@ -260,7 +261,7 @@ inline Thread &thread()
     return state;
 }
 
-/* One call of the library. */
+/* One call of the library. The object is made before the call. */
 class Call {
 public:
     Call() : outer_(thread())
@@ -274,6 +275,11 @@ public:
         const Error error = thread().error;
         if (error.act) {
             thread().error.act = 0;
+            if (outer_.calls > 0) {
+                /* A callback makes this call, and no exception may go through the library. The outer call throws. */
+                if (!outer_.error.act) outer_.error = error;
+                return;
+            }
             thread().calls = 0;
             error.act(error.handle, error.code, error.handler);
         }
@@ -311,7 +317,8 @@ template <class Kind, int N> struct Find {
 template <class Kind> struct Find<Kind, 0> {
     static typename Kind::C *entry(Function)
     {
-        Call()(MPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_NO_MEM));
+        Call call;
+        call(MPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_NO_MEM));
         return 0;
     }
 };
@@ -1607,32 +1614,37 @@ struct Datarep {
 inline void Comm::Send(const void *buf, int count, const Datatype &datatype, int dest,
     int tag) const
 {
-    typepack::Call()(MPI_Send(buf, count, datatype, dest, tag, handle_));
+    typepack::Call call;
+    call(MPI_Send(buf, count, datatype, dest, tag, handle_));
 }
 
 inline void Comm::Bsend(const void *buf, int count, const Datatype &datatype, int dest,
     int tag) const
 {
-    typepack::Call()(MPI_Bsend(buf, count, datatype, dest, tag, handle_));
+    typepack::Call call;
+    call(MPI_Bsend(buf, count, datatype, dest, tag, handle_));
 }
 
 inline void Comm::Ssend(const void *buf, int count, const Datatype &datatype, int dest,
     int tag) const
 {
-    typepack::Call()(MPI_Ssend(buf, count, datatype, dest, tag, handle_));
+    typepack::Call call;
+    call(MPI_Ssend(buf, count, datatype, dest, tag, handle_));
 }
 
 inline void Comm::Rsend(const void *buf, int count, const Datatype &datatype, int dest,
     int tag) const
 {
-    typepack::Call()(MPI_Rsend(buf, count, datatype, dest, tag, handle_));
+    typepack::Call call;
+    call(MPI_Rsend(buf, count, datatype, dest, tag, handle_));
 }
 
 inline Request Comm::Isend(const void *buf, int count, const Datatype &datatype, int dest,
     int tag) const
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Isend(buf, count, datatype, dest, tag, handle_, &request));
+    typepack::Call call;
+    call(MPI_Isend(buf, count, datatype, dest, tag, handle_, &request));
     return Request(request);
 }
 
@@ -1640,7 +1652,8 @@ inline Request Comm::Ibsend(const void *buf, int count, const Datatype &datatype
     int tag) const
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Ibsend(buf, count, datatype, dest, tag, handle_, &request));
+    typepack::Call call;
+    call(MPI_Ibsend(buf, count, datatype, dest, tag, handle_, &request));
     return Request(request);
 }
 
@@ -1648,7 +1661,8 @@ inline Request Comm::Issend(const void *buf, int count, const Datatype &datatype
     int tag) const
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Issend(buf, count, datatype, dest, tag, handle_, &request));
+    typepack::Call call;
+    call(MPI_Issend(buf, count, datatype, dest, tag, handle_, &request));
     return Request(request);
 }
 
@@ -1656,7 +1670,8 @@ inline Request Comm::Irsend(const void *buf, int count, const Datatype &datatype
     int tag) const
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Irsend(buf, count, datatype, dest, tag, handle_, &request));
+    typepack::Call call;
+    call(MPI_Irsend(buf, count, datatype, dest, tag, handle_, &request));
     return Request(request);
 }
 
@@ -1664,7 +1679,8 @@ inline Request Comm::Irecv(void *buf, int count, const Datatype &datatype, int s
     int tag) const
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Irecv(buf, count, datatype, source, tag, handle_, &request));
+    typepack::Call call;
+    call(MPI_Irecv(buf, count, datatype, source, tag, handle_, &request));
     return Request(request);
 }
 
@@ -1672,7 +1688,8 @@ inline Prequest Comm::Send_init(const void *buf, int count, const Datatype &data
     int tag) const
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Send_init(buf, count, datatype, dest, tag, handle_, &request));
+    typepack::Call call;
+    call(MPI_Send_init(buf, count, datatype, dest, tag, handle_, &request));
     return Prequest(request);
 }
 
@@ -1680,7 +1697,8 @@ inline Prequest Comm::Bsend_init(const void *buf, int count, const Datatype &dat
     int tag) const
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Bsend_init(buf, count, datatype, dest, tag, handle_, &request));
+    typepack::Call call;
+    call(MPI_Bsend_init(buf, count, datatype, dest, tag, handle_, &request));
     return Prequest(request);
 }
 
@@ -1688,7 +1706,8 @@ inline Prequest Comm::Ssend_init(const void *buf, int count, const Datatype &dat
     int tag) const
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Ssend_init(buf, count, datatype, dest, tag, handle_, &request));
+    typepack::Call call;
+    call(MPI_Ssend_init(buf, count, datatype, dest, tag, handle_, &request));
     return Prequest(request);
 }
 
@@ -1696,7 +1715,8 @@ inline Prequest Comm::Rsend_init(const void *buf, int count, const Datatype &dat
     int tag) const
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Rsend_init(buf, count, datatype, dest, tag, handle_, &request));
+    typepack::Call call;
+    call(MPI_Rsend_init(buf, count, datatype, dest, tag, handle_, &request));
     return Prequest(request);
 }
 
@@ -1704,44 +1724,50 @@ inline Prequest Comm::Recv_init(void *buf, int count, const Datatype &datatype, 
     int tag) const
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Recv_init(buf, count, datatype, source, tag, handle_, &request));
+    typepack::Call call;
+    call(MPI_Recv_init(buf, count, datatype, source, tag, handle_, &request));
     return Prequest(request);
 }
 
 inline void Comm::Recv(void *buf, int count, const Datatype &datatype, int source, int tag,
     Status &status) const
 {
-    typepack::Call()(MPI_Recv(buf, count, datatype, source, tag, handle_,
-        typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_Recv(buf, count, datatype, source, tag, handle_, typepack::handles(&status)));
 }
 
 inline void Comm::Recv(void *buf, int count, const Datatype &datatype, int source,
     int tag) const
 {
-    typepack::Call()(MPI_Recv(buf, count, datatype, source, tag, handle_, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_Recv(buf, count, datatype, source, tag, handle_, MPI_STATUS_IGNORE));
 }
 
 inline void Comm::Probe(int source, int tag, Status &status) const
 {
-    typepack::Call()(MPI_Probe(source, tag, handle_, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_Probe(source, tag, handle_, typepack::handles(&status)));
 }
 
 inline void Comm::Probe(int source, int tag) const
 {
-    typepack::Call()(MPI_Probe(source, tag, handle_, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_Probe(source, tag, handle_, MPI_STATUS_IGNORE));
 }
 
 inline bool Comm::Iprobe(int source, int tag, Status &status) const
 {
     int flag = 0;
-    typepack::Call()(MPI_Iprobe(source, tag, handle_, &flag, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_Iprobe(source, tag, handle_, &flag, typepack::handles(&status)));
     return flag != 0;
 }
 
 inline bool Comm::Iprobe(int source, int tag) const
 {
     int flag = 0;
-    typepack::Call()(MPI_Iprobe(source, tag, handle_, &flag, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_Iprobe(source, tag, handle_, &flag, MPI_STATUS_IGNORE));
     return flag != 0;
 }
 
@@ -1749,97 +1775,112 @@ inline void Comm::Sendrecv(const void *sendbuf, int sendcount, const Datatype &s
     int dest, int sendtag, void *recvbuf, int recvcount, const Datatype &recvtype, int source,
     int recvtag, Status &status) const
 {
-    typepack::Call()(MPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
-        recvtype, source, recvtag, handle_, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+        source, recvtag, handle_, typepack::handles(&status)));
 }
 
 inline void Comm::Sendrecv(const void *sendbuf, int sendcount, const Datatype &sendtype,
     int dest, int sendtag, void *recvbuf, int recvcount, const Datatype &recvtype, int source,
     int recvtag) const
 {
-    typepack::Call()(MPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
-        recvtype, source, recvtag, handle_, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+        source, recvtag, handle_, MPI_STATUS_IGNORE));
 }
 
 inline void Comm::Sendrecv_replace(void *buf, int count, const Datatype &datatype, int dest,
     int sendtag, int source, int recvtag, Status &status) const
 {
-    typepack::Call()(MPI_Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag,
-        handle_, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, handle_,
+        typepack::handles(&status)));
 }
 
 inline void Comm::Sendrecv_replace(void *buf, int count, const Datatype &datatype, int dest,
     int sendtag, int source, int recvtag) const
 {
-    typepack::Call()(MPI_Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag,
-        handle_, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, handle_,
+        MPI_STATUS_IGNORE));
 }
 
 inline void Attach_buffer(void *buffer, int size)
 {
-    typepack::Call()(MPI_Buffer_attach(buffer, size));
+    typepack::Call call;
+    call(MPI_Buffer_attach(buffer, size));
 }
 
 inline int Detach_buffer(void *&buffer_addr)
 {
     int size = 0;
-    typepack::Call()(MPI_Buffer_detach(&buffer_addr, &size));
+    typepack::Call call;
+    call(MPI_Buffer_detach(&buffer_addr, &size));
     return size;
 }
 
 inline void Request::Wait(Status &status)
 {
-    typepack::Call()(MPI_Wait(&handle_, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_Wait(&handle_, typepack::handles(&status)));
 }
 
 inline void Request::Wait()
 {
-    typepack::Call()(MPI_Wait(&handle_, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_Wait(&handle_, MPI_STATUS_IGNORE));
 }
 
 inline bool Request::Test(Status &status)
 {
     int flag = 0;
-    typepack::Call()(MPI_Test(&handle_, &flag, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_Test(&handle_, &flag, typepack::handles(&status)));
     return flag != 0;
 }
 
 inline bool Request::Test()
 {
     int flag = 0;
-    typepack::Call()(MPI_Test(&handle_, &flag, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_Test(&handle_, &flag, MPI_STATUS_IGNORE));
     return flag != 0;
 }
 
 inline void Request::Free()
 {
-    typepack::Call()(MPI_Request_free(&handle_));
+    typepack::Call call;
+    call(MPI_Request_free(&handle_));
 }
 
 inline void Request::Cancel() const
 {
     MPI_Request request = handle_;
-    typepack::Call()(MPI_Cancel(&request));
+    typepack::Call call;
+    call(MPI_Cancel(&request));
 }
 
 inline bool Request::Get_status(Status &status) const
 {
     int flag = 0;
-    typepack::Call()(MPI_Request_get_status(handle_, &flag, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_Request_get_status(handle_, &flag, typepack::handles(&status)));
     return flag != 0;
 }
 
 inline bool Request::Get_status() const
 {
     int flag = 0;
-    typepack::Call()(MPI_Request_get_status(handle_, &flag, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_Request_get_status(handle_, &flag, MPI_STATUS_IGNORE));
     return flag != 0;
 }
 
 inline int Request::Waitany(int count, Request array_of_requests[], Status &status)
 {
     int indx = 0;
-    typepack::Call()(MPI_Waitany(count, typepack::handles(array_of_requests), &indx,
+    typepack::Call call;
+    call(MPI_Waitany(count, typepack::handles(array_of_requests), &indx,
         typepack::handles(&status)));
     return indx;
 }
@@ -1847,15 +1888,16 @@ inline int Request::Waitany(int count, Request array_of_requests[], Status &stat
 inline int Request::Waitany(int count, Request array_of_requests[])
 {
     int indx = 0;
-    typepack::Call()(MPI_Waitany(count, typepack::handles(array_of_requests), &indx,
-        MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_Waitany(count, typepack::handles(array_of_requests), &indx, MPI_STATUS_IGNORE));
     return indx;
 }
 
 inline bool Request::Testany(int count, Request array_of_requests[], int &indx, Status &status)
 {
     int flag = 0;
-    typepack::Call()(MPI_Testany(count, typepack::handles(array_of_requests), &indx, &flag,
+    typepack::Call call;
+    call(MPI_Testany(count, typepack::handles(array_of_requests), &indx, &flag,
         typepack::handles(&status)));
     return flag != 0;
 }
@@ -1863,26 +1905,29 @@ inline bool Request::Testany(int count, Request array_of_requests[], int &indx, 
 inline bool Request::Testany(int count, Request array_of_requests[], int &indx)
 {
     int flag = 0;
-    typepack::Call()(MPI_Testany(count, typepack::handles(array_of_requests), &indx, &flag,
-        MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_Testany(count, typepack::handles(array_of_requests), &indx, &flag, MPI_STATUS_IGNORE));
     return flag != 0;
 }
 
 inline void Request::Waitall(int count, Request array_of_requests[], Status array_of_statuses[])
 {
-    typepack::Call()(MPI_Waitall(count, typepack::handles(array_of_requests),
+    typepack::Call call;
+    call(MPI_Waitall(count, typepack::handles(array_of_requests),
         typepack::handles(array_of_statuses)));
 }
 
 inline void Request::Waitall(int count, Request array_of_requests[])
 {
-    typepack::Call()(MPI_Waitall(count, typepack::handles(array_of_requests), MPI_STATUSES_IGNORE));
+    typepack::Call call;
+    call(MPI_Waitall(count, typepack::handles(array_of_requests), MPI_STATUSES_IGNORE));
 }
 
 inline bool Request::Testall(int count, Request array_of_requests[], Status array_of_statuses[])
 {
     int flag = 0;
-    typepack::Call()(MPI_Testall(count, typepack::handles(array_of_requests), &flag,
+    typepack::Call call;
+    call(MPI_Testall(count, typepack::handles(array_of_requests), &flag,
         typepack::handles(array_of_statuses)));
     return flag != 0;
 }
@@ -1890,8 +1935,8 @@ inline bool Request::Testall(int count, Request array_of_requests[], Status arra
 inline bool Request::Testall(int count, Request array_of_requests[])
 {
     int flag = 0;
-    typepack::Call()(MPI_Testall(count, typepack::handles(array_of_requests), &flag,
-        MPI_STATUSES_IGNORE));
+    typepack::Call call;
+    call(MPI_Testall(count, typepack::handles(array_of_requests), &flag, MPI_STATUSES_IGNORE));
     return flag != 0;
 }
 
@@ -1899,16 +1944,18 @@ inline int Request::Waitsome(int incount, Request array_of_requests[], int array
     Status array_of_statuses[])
 {
     int outcount = 0;
-    typepack::Call()(MPI_Waitsome(incount, typepack::handles(array_of_requests), &outcount,
-        array_of_indices, typepack::handles(array_of_statuses)));
+    typepack::Call call;
+    call(MPI_Waitsome(incount, typepack::handles(array_of_requests), &outcount, array_of_indices,
+        typepack::handles(array_of_statuses)));
     return outcount;
 }
 
 inline int Request::Waitsome(int incount, Request array_of_requests[], int array_of_indices[])
 {
     int outcount = 0;
-    typepack::Call()(MPI_Waitsome(incount, typepack::handles(array_of_requests), &outcount,
-        array_of_indices, MPI_STATUSES_IGNORE));
+    typepack::Call call;
+    call(MPI_Waitsome(incount, typepack::handles(array_of_requests), &outcount, array_of_indices,
+        MPI_STATUSES_IGNORE));
     return outcount;
 }
 
@@ -1916,119 +1963,138 @@ inline int Request::Testsome(int incount, Request array_of_requests[], int array
     Status array_of_statuses[])
 {
     int outcount = 0;
-    typepack::Call()(MPI_Testsome(incount, typepack::handles(array_of_requests), &outcount,
-        array_of_indices, typepack::handles(array_of_statuses)));
+    typepack::Call call;
+    call(MPI_Testsome(incount, typepack::handles(array_of_requests), &outcount, array_of_indices,
+        typepack::handles(array_of_statuses)));
     return outcount;
 }
 
 inline int Request::Testsome(int incount, Request array_of_requests[], int array_of_indices[])
 {
     int outcount = 0;
-    typepack::Call()(MPI_Testsome(incount, typepack::handles(array_of_requests), &outcount,
-        array_of_indices, MPI_STATUSES_IGNORE));
+    typepack::Call call;
+    call(MPI_Testsome(incount, typepack::handles(array_of_requests), &outcount, array_of_indices,
+        MPI_STATUSES_IGNORE));
     return outcount;
 }
 
 inline void Prequest::Start()
 {
-    typepack::Call()(MPI_Start(&handle_));
+    typepack::Call call;
+    call(MPI_Start(&handle_));
 }
 
 inline void Prequest::Startall(int count, Prequest array_of_requests[])
 {
-    typepack::Call()(MPI_Startall(count, typepack::handles(array_of_requests)));
+    typepack::Call call;
+    call(MPI_Startall(count, typepack::handles(array_of_requests)));
 }
 
 inline void Grequest::Complete()
 {
-    typepack::Call()(MPI_Grequest_complete(handle_));
+    typepack::Call call;
+    call(MPI_Grequest_complete(handle_));
 }
 
 inline int Status::Get_count(const Datatype &datatype) const
 {
     int count = 0;
-    typepack::Call()(MPI_Get_count(&handle_, datatype, &count));
+    typepack::Call call;
+    call(MPI_Get_count(&handle_, datatype, &count));
     return count;
 }
 
 inline int Status::Get_elements(const Datatype &datatype) const
 {
     int count = 0;
-    typepack::Call()(MPI_Get_elements(&handle_, datatype, &count));
+    typepack::Call call;
+    call(MPI_Get_elements(&handle_, datatype, &count));
     return count;
 }
 
 inline bool Status::Is_cancelled() const
 {
     int flag = 0;
-    typepack::Call()(MPI_Test_cancelled(&handle_, &flag));
+    typepack::Call call;
+    call(MPI_Test_cancelled(&handle_, &flag));
     return flag != 0;
 }
 
 inline void Status::Set_elements(const Datatype &datatype, int count)
 {
-    typepack::Call()(MPI_Status_set_elements(&handle_, datatype, count));
+    typepack::Call call;
+    call(MPI_Status_set_elements(&handle_, datatype, count));
 }
 
 inline void Status::Set_cancelled(bool flag)
 {
-    typepack::Call()(MPI_Status_set_cancelled(&handle_, flag));
+    typepack::Call call;
+    call(MPI_Status_set_cancelled(&handle_, flag));
 }
 
 inline int Status::Get_source() const
 {
     int source = 0;
-    typepack::Call()(MPI_Status_get_source(&handle_, &source));
+    typepack::Call call;
+    call(MPI_Status_get_source(&handle_, &source));
     return source;
 }
 
 inline void Status::Set_source(int source)
 {
-    typepack::Call()(MPI_Status_set_source(&handle_, source));
+    typepack::Call call;
+    call(MPI_Status_set_source(&handle_, source));
 }
 
 inline int Status::Get_tag() const
 {
     int tag = 0;
-    typepack::Call()(MPI_Status_get_tag(&handle_, &tag));
+    typepack::Call call;
+    call(MPI_Status_get_tag(&handle_, &tag));
     return tag;
 }
 
 inline void Status::Set_tag(int tag)
 {
-    typepack::Call()(MPI_Status_set_tag(&handle_, tag));
+    typepack::Call call;
+    call(MPI_Status_set_tag(&handle_, tag));
 }
 
 inline int Status::Get_error() const
 {
     int error = 0;
-    typepack::Call()(MPI_Status_get_error(&handle_, &error));
+    typepack::Call call;
+    call(MPI_Status_get_error(&handle_, &error));
     return error;
 }
 
 inline void Status::Set_error(int error)
 {
-    typepack::Call()(MPI_Status_set_error(&handle_, error));
+    typepack::Call call;
+    call(MPI_Status_set_error(&handle_, error));
 }
 
 inline Datatype Datatype::Create_contiguous(int count) const
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_contiguous(count, handle_, &newtype));
+    typepack::Call call;
+    call(MPI_Type_contiguous(count, handle_, &newtype));
     return Datatype(newtype);
 }
 
 inline Datatype Datatype::Create_vector(int count, int blocklength, int stride) const
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_vector(count, blocklength, stride, handle_, &newtype));
+    typepack::Call call;
+    call(MPI_Type_vector(count, blocklength, stride, handle_, &newtype));
     return Datatype(newtype);
 }
 
 inline Datatype Datatype::Create_hvector(int count, int blocklength, Aint stride) const
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_create_hvector(count, blocklength, stride, handle_, &newtype));
+    typepack::Call call;
+    call(MPI_Type_create_hvector(count, blocklength, stride, handle_, &newtype));
     return Datatype(newtype);
 }
 
@@ -2036,8 +2102,8 @@ inline Datatype Datatype::Create_indexed(int count, const int array_of_blockleng
     const int array_of_displacements[]) const
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_indexed(count, array_of_blocklengths, array_of_displacements, handle_,
-        &newtype));
+    typepack::Call call;
+    call(MPI_Type_indexed(count, array_of_blocklengths, array_of_displacements, handle_, &newtype));
     return Datatype(newtype);
 }
 
@@ -2045,8 +2111,9 @@ inline Datatype Datatype::Create_hindexed(int count, const int array_of_blocklen
     const Aint array_of_displacements[]) const
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_create_hindexed(count, array_of_blocklengths, array_of_displacements,
-        handle_, &newtype));
+    typepack::Call call;
+    call(MPI_Type_create_hindexed(count, array_of_blocklengths, array_of_displacements, handle_,
+        &newtype));
     return Datatype(newtype);
 }
 
@@ -2054,8 +2121,9 @@ inline Datatype Datatype::Create_indexed_block(int count, int blocklength,
     const int array_of_displacements[]) const
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_create_indexed_block(count, blocklength, array_of_displacements,
-        handle_, &newtype));
+    typepack::Call call;
+    call(MPI_Type_create_indexed_block(count, blocklength, array_of_displacements, handle_,
+        &newtype));
     return Datatype(newtype);
 }
 
@@ -2063,8 +2131,9 @@ inline Datatype Datatype::Create_subarray(int ndims, const int array_of_sizes[],
     const int array_of_subsizes[], const int array_of_starts[], int order) const
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_create_subarray(ndims, array_of_sizes, array_of_subsizes,
-        array_of_starts, order, handle_, &newtype));
+    typepack::Call call;
+    call(MPI_Type_create_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order,
+        handle_, &newtype));
     return Datatype(newtype);
 }
 
@@ -2073,7 +2142,8 @@ inline Datatype Datatype::Create_darray(int size, int rank, int ndims,
     const int array_of_psizes[], int order) const
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs,
+    typepack::Call call;
+    call(MPI_Type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs,
         array_of_dargs, array_of_psizes, order, handle_, &newtype));
     return Datatype(newtype);
 }
@@ -2081,14 +2151,16 @@ inline Datatype Datatype::Create_darray(int size, int rank, int ndims,
 inline Datatype Datatype::Create_resized(Aint lb, Aint extent) const
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_create_resized(handle_, lb, extent, &newtype));
+    typepack::Call call;
+    call(MPI_Type_create_resized(handle_, lb, extent, &newtype));
     return Datatype(newtype);
 }
 
 inline Datatype Datatype::Dup() const
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_dup(handle_, &newtype));
+    typepack::Call call;
+    call(MPI_Type_dup(handle_, &newtype));
     return Datatype(newtype);
 }
 
@@ -2096,7 +2168,8 @@ inline Datatype Datatype::Create_struct(int count, const int array_of_blocklengt
     const Aint array_of_displacements[], const Datatype array_of_types[])
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_create_struct(count, array_of_blocklengths, array_of_displacements,
+    typepack::Call call;
+    call(MPI_Type_create_struct(count, array_of_blocklengths, array_of_displacements,
         typepack::handles(array_of_types), &newtype));
     return Datatype(newtype);
 }
@@ -2104,448 +2177,509 @@ inline Datatype Datatype::Create_struct(int count, const int array_of_blocklengt
 inline Datatype Datatype::Create_f90_integer(int r)
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_create_f90_integer(r, &newtype));
+    typepack::Call call;
+    call(MPI_Type_create_f90_integer(r, &newtype));
     return Datatype(newtype);
 }
 
 inline Datatype Datatype::Create_f90_real(int p, int r)
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_create_f90_real(p, r, &newtype));
+    typepack::Call call;
+    call(MPI_Type_create_f90_real(p, r, &newtype));
     return Datatype(newtype);
 }
 
 inline Datatype Datatype::Create_f90_complex(int p, int r)
 {
     MPI_Datatype newtype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_create_f90_complex(p, r, &newtype));
+    typepack::Call call;
+    call(MPI_Type_create_f90_complex(p, r, &newtype));
     return Datatype(newtype);
 }
 
 inline Datatype Datatype::Match_size(int typeclass, int size)
 {
     MPI_Datatype datatype = MPI_DATATYPE_NULL;
-    typepack::Call()(MPI_Type_match_size(typeclass, size, &datatype));
+    typepack::Call call;
+    call(MPI_Type_match_size(typeclass, size, &datatype));
     return Datatype(datatype);
 }
 
 inline void Datatype::Commit()
 {
-    typepack::Call()(MPI_Type_commit(&handle_));
+    typepack::Call call;
+    call(MPI_Type_commit(&handle_));
 }
 
 inline void Datatype::Free()
 {
-    typepack::Call()(MPI_Type_free(&handle_));
+    typepack::Call call;
+    call(MPI_Type_free(&handle_));
 }
 
 inline int Datatype::Get_size() const
 {
     int size = 0;
-    typepack::Call()(MPI_Type_size(handle_, &size));
+    typepack::Call call;
+    call(MPI_Type_size(handle_, &size));
     return size;
 }
 
 inline void Datatype::Get_extent(Aint &lb, Aint &extent) const
 {
-    typepack::Call()(MPI_Type_get_extent(handle_, &lb, &extent));
+    typepack::Call call;
+    call(MPI_Type_get_extent(handle_, &lb, &extent));
 }
 
 inline void Datatype::Get_true_extent(Aint &true_lb, Aint &true_extent) const
 {
-    typepack::Call()(MPI_Type_get_true_extent(handle_, &true_lb, &true_extent));
+    typepack::Call call;
+    call(MPI_Type_get_true_extent(handle_, &true_lb, &true_extent));
 }
 
 inline void Datatype::Get_envelope(int &num_integers, int &num_addresses, int &num_datatypes,
     int &combiner) const
 {
-    typepack::Call()(MPI_Type_get_envelope(handle_, &num_integers, &num_addresses, &num_datatypes,
-        &combiner));
+    typepack::Call call;
+    call(MPI_Type_get_envelope(handle_, &num_integers, &num_addresses, &num_datatypes, &combiner));
 }
 
 inline void Datatype::Get_contents(int max_integers, int max_addresses, int max_datatypes,
     int array_of_integers[], Aint array_of_addresses[], Datatype array_of_datatypes[]) const
 {
-    typepack::Call()(MPI_Type_get_contents(handle_, max_integers, max_addresses, max_datatypes,
+    typepack::Call call;
+    call(MPI_Type_get_contents(handle_, max_integers, max_addresses, max_datatypes,
         array_of_integers, array_of_addresses, typepack::handles(array_of_datatypes)));
 }
 
 inline void Datatype::Pack(const void *inbuf, int incount, void *outbuf, int outsize,
     int &position, const Comm &comm) const
 {
-    typepack::Call()(MPI_Pack(inbuf, incount, handle_, outbuf, outsize, &position, comm));
+    typepack::Call call;
+    call(MPI_Pack(inbuf, incount, handle_, outbuf, outsize, &position, comm));
 }
 
 inline void Datatype::Unpack(const void *inbuf, int insize, void *outbuf, int outcount,
     int &position, const Comm &comm) const
 {
-    typepack::Call()(MPI_Unpack(inbuf, insize, &position, outbuf, outcount, handle_, comm));
+    typepack::Call call;
+    call(MPI_Unpack(inbuf, insize, &position, outbuf, outcount, handle_, comm));
 }
 
 inline int Datatype::Pack_size(int incount, const Comm &comm) const
 {
     int size = 0;
-    typepack::Call()(MPI_Pack_size(incount, handle_, comm, &size));
+    typepack::Call call;
+    call(MPI_Pack_size(incount, handle_, comm, &size));
     return size;
 }
 
 inline void Datatype::Pack_external(const char *datarep, const void *inbuf, int incount,
     void *outbuf, Aint outsize, Aint &position) const
 {
-    typepack::Call()(MPI_Pack_external(datarep, inbuf, incount, handle_, outbuf, outsize,
-        &position));
+    typepack::Call call;
+    call(MPI_Pack_external(datarep, inbuf, incount, handle_, outbuf, outsize, &position));
 }
 
 inline void Datatype::Unpack_external(const char datarep[], const void *inbuf, Aint insize,
     Aint &position, void *outbuf, int outcount) const
 {
-    typepack::Call()(MPI_Unpack_external(datarep, inbuf, insize, &position, outbuf, outcount,
-        handle_));
+    typepack::Call call;
+    call(MPI_Unpack_external(datarep, inbuf, insize, &position, outbuf, outcount, handle_));
 }
 
 inline Aint Datatype::Pack_external_size(const char *datarep, int incount) const
 {
     MPI_Aint size = 0;
-    typepack::Call()(MPI_Pack_external_size(datarep, incount, handle_, &size));
+    typepack::Call call;
+    call(MPI_Pack_external_size(datarep, incount, handle_, &size));
     return size;
 }
 
 inline Aint Get_address(const void *location)
 {
     MPI_Aint address = 0;
-    typepack::Call()(MPI_Get_address(location, &address));
+    typepack::Call call;
+    call(MPI_Get_address(location, &address));
     return address;
 }
 
 inline void Comm::Barrier() const
 {
-    typepack::Call()(MPI_Barrier(handle_));
+    typepack::Call call;
+    call(MPI_Barrier(handle_));
 }
 
 inline void Comm::Bcast(void *buffer, int count, const Datatype &datatype, int root) const
 {
-    typepack::Call()(MPI_Bcast(buffer, count, datatype, root, handle_));
+    typepack::Call call;
+    call(MPI_Bcast(buffer, count, datatype, root, handle_));
 }
 
 inline void Comm::Gather(const void *sendbuf, int sendcount, const Datatype &sendtype,
     void *recvbuf, int recvcount, const Datatype &recvtype, int root) const
 {
-    typepack::Call()(MPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
-        handle_));
+    typepack::Call call;
+    call(MPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, handle_));
 }
 
 inline void Comm::Gatherv(const void *sendbuf, int sendcount, const Datatype &sendtype,
     void *recvbuf, const int recvcounts[], const int displs[], const Datatype &recvtype,
     int root) const
 {
-    typepack::Call()(MPI_Gatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype,
-        root, handle_));
+    typepack::Call call;
+    call(MPI_Gatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
+        handle_));
 }
 
 inline void Comm::Scatter(const void *sendbuf, int sendcount, const Datatype &sendtype,
     void *recvbuf, int recvcount, const Datatype &recvtype, int root) const
 {
-    typepack::Call()(MPI_Scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
-        handle_));
+    typepack::Call call;
+    call(MPI_Scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, handle_));
 }
 
 inline void Comm::Scatterv(const void *sendbuf, const int sendcounts[], const int displs[],
     const Datatype &sendtype, void *recvbuf, int recvcount, const Datatype &recvtype,
     int root) const
 {
-    typepack::Call()(MPI_Scatterv(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount,
-        recvtype, root, handle_));
+    typepack::Call call;
+    call(MPI_Scatterv(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root,
+        handle_));
 }
 
 inline void Comm::Allgather(const void *sendbuf, int sendcount, const Datatype &sendtype,
     void *recvbuf, int recvcount, const Datatype &recvtype) const
 {
-    typepack::Call()(MPI_Allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-        handle_));
+    typepack::Call call;
+    call(MPI_Allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, handle_));
 }
 
 inline void Comm::Allgatherv(const void *sendbuf, int sendcount, const Datatype &sendtype,
     void *recvbuf, const int recvcounts[], const int displs[], const Datatype &recvtype) const
 {
-    typepack::Call()(MPI_Allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,
-        recvtype, handle_));
+    typepack::Call call;
+    call(MPI_Allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype,
+        handle_));
 }
 
 inline void Comm::Alltoall(const void *sendbuf, int sendcount, const Datatype &sendtype,
     void *recvbuf, int recvcount, const Datatype &recvtype) const
 {
-    typepack::Call()(MPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-        handle_));
+    typepack::Call call;
+    call(MPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, handle_));
 }
 
 inline void Comm::Alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[],
     const Datatype &sendtype, void *recvbuf, const int recvcounts[], const int rdispls[],
     const Datatype &recvtype) const
 {
-    typepack::Call()(MPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts,
-        rdispls, recvtype, handle_));
+    typepack::Call call;
+    call(MPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+        recvtype, handle_));
 }
 
 inline void Comm::Alltoallw(const void *sendbuf, const int sendcounts[], const int sdispls[],
     const Datatype sendtypes[], void *recvbuf, const int recvcounts[], const int rdispls[],
     const Datatype recvtypes[]) const
 {
-    typepack::Call()(MPI_Alltoallw(sendbuf, sendcounts, sdispls, typepack::handles(sendtypes),
-        recvbuf, recvcounts, rdispls, typepack::handles(recvtypes), handle_));
+    typepack::Call call;
+    call(MPI_Alltoallw(sendbuf, sendcounts, sdispls, typepack::handles(sendtypes), recvbuf,
+        recvcounts, rdispls, typepack::handles(recvtypes), handle_));
 }
 
 inline void Comm::Reduce(const void *sendbuf, void *recvbuf, int count, const Datatype &datatype,
     const Op &op, int root) const
 {
-    typepack::Call()(MPI_Reduce(sendbuf, recvbuf, count, datatype, op, root, handle_));
+    typepack::Call call;
+    call(MPI_Reduce(sendbuf, recvbuf, count, datatype, op, root, handle_));
 }
 
 inline void Comm::Allreduce(const void *sendbuf, void *recvbuf, int count,
     const Datatype &datatype, const Op &op) const
 {
-    typepack::Call()(MPI_Allreduce(sendbuf, recvbuf, count, datatype, op, handle_));
+    typepack::Call call;
+    call(MPI_Allreduce(sendbuf, recvbuf, count, datatype, op, handle_));
 }
 
 inline void Comm::Reduce_scatter(const void *sendbuf, void *recvbuf, const int recvcounts[],
     const Datatype &datatype, const Op &op) const
 {
-    typepack::Call()(MPI_Reduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, handle_));
+    typepack::Call call;
+    call(MPI_Reduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, handle_));
 }
 
 inline void Comm::Reduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcount,
     const Datatype &datatype, const Op &op) const
 {
-    typepack::Call()(MPI_Reduce_scatter_block(sendbuf, recvbuf, recvcount, datatype, op, handle_));
+    typepack::Call call;
+    call(MPI_Reduce_scatter_block(sendbuf, recvbuf, recvcount, datatype, op, handle_));
 }
 
 inline void Intracomm::Scan(const void *sendbuf, void *recvbuf, int count,
     const Datatype &datatype, const Op &op) const
 {
-    typepack::Call()(MPI_Scan(sendbuf, recvbuf, count, datatype, op, handle_));
+    typepack::Call call;
+    call(MPI_Scan(sendbuf, recvbuf, count, datatype, op, handle_));
 }
 
 inline void Intracomm::Exscan(const void *sendbuf, void *recvbuf, int count,
     const Datatype &datatype, const Op &op) const
 {
-    typepack::Call()(MPI_Exscan(sendbuf, recvbuf, count, datatype, op, handle_));
+    typepack::Call call;
+    call(MPI_Exscan(sendbuf, recvbuf, count, datatype, op, handle_));
 }
 
 inline void Op::Free()
 {
-    typepack::Call()(MPI_Op_free(&handle_));
+    typepack::Call call;
+    call(MPI_Op_free(&handle_));
 }
 
 inline bool Op::Is_commutative() const
 {
     int commute = 0;
-    typepack::Call()(MPI_Op_commutative(handle_, &commute));
+    typepack::Call call;
+    call(MPI_Op_commutative(handle_, &commute));
     return commute != 0;
 }
 
 inline void Op::Reduce_local(const void *inbuf, void *inoutbuf, int count,
     const Datatype &datatype) const
 {
-    typepack::Call()(MPI_Reduce_local(inbuf, inoutbuf, count, datatype, handle_));
+    typepack::Call call;
+    call(MPI_Reduce_local(inbuf, inoutbuf, count, datatype, handle_));
 }
 
 inline int Group::Get_size() const
 {
     int size = 0;
-    typepack::Call()(MPI_Group_size(handle_, &size));
+    typepack::Call call;
+    call(MPI_Group_size(handle_, &size));
     return size;
 }
 
 inline int Group::Get_rank() const
 {
     int rank = 0;
-    typepack::Call()(MPI_Group_rank(handle_, &rank));
+    typepack::Call call;
+    call(MPI_Group_rank(handle_, &rank));
     return rank;
 }
 
 inline void Group::Translate_ranks(const Group &group1, int n, const int ranks1[],
     const Group &group2, int ranks2[])
 {
-    typepack::Call()(MPI_Group_translate_ranks(group1, n, ranks1, group2, ranks2));
+    typepack::Call call;
+    call(MPI_Group_translate_ranks(group1, n, ranks1, group2, ranks2));
 }
 
 inline int Group::Compare(const Group &group1, const Group &group2)
 {
     int result = 0;
-    typepack::Call()(MPI_Group_compare(group1, group2, &result));
+    typepack::Call call;
+    call(MPI_Group_compare(group1, group2, &result));
     return result;
 }
 
 inline Group Group::Union(const Group &group1, const Group &group2)
 {
     MPI_Group newgroup = MPI_GROUP_NULL;
-    typepack::Call()(MPI_Group_union(group1, group2, &newgroup));
+    typepack::Call call;
+    call(MPI_Group_union(group1, group2, &newgroup));
     return Group(newgroup);
 }
 
 inline Group Group::Intersect(const Group &group1, const Group &group2)
 {
     MPI_Group newgroup = MPI_GROUP_NULL;
-    typepack::Call()(MPI_Group_intersection(group1, group2, &newgroup));
+    typepack::Call call;
+    call(MPI_Group_intersection(group1, group2, &newgroup));
     return Group(newgroup);
 }
 
 inline Group Group::Difference(const Group &group1, const Group &group2)
 {
     MPI_Group newgroup = MPI_GROUP_NULL;
-    typepack::Call()(MPI_Group_difference(group1, group2, &newgroup));
+    typepack::Call call;
+    call(MPI_Group_difference(group1, group2, &newgroup));
     return Group(newgroup);
 }
 
 inline Group Group::Incl(int n, const int ranks[]) const
 {
     MPI_Group newgroup = MPI_GROUP_NULL;
-    typepack::Call()(MPI_Group_incl(handle_, n, ranks, &newgroup));
+    typepack::Call call;
+    call(MPI_Group_incl(handle_, n, ranks, &newgroup));
     return Group(newgroup);
 }
 
 inline Group Group::Excl(int n, const int ranks[]) const
 {
     MPI_Group newgroup = MPI_GROUP_NULL;
-    typepack::Call()(MPI_Group_excl(handle_, n, ranks, &newgroup));
+    typepack::Call call;
+    call(MPI_Group_excl(handle_, n, ranks, &newgroup));
     return Group(newgroup);
 }
 
 inline Group Group::Range_incl(int n, const int ranges[][3]) const
 {
     MPI_Group newgroup = MPI_GROUP_NULL;
-    typepack::Call()(MPI_Group_range_incl(handle_, n, const_cast<int (*)[3]>(ranges), &newgroup));
+    typepack::Call call;
+    call(MPI_Group_range_incl(handle_, n, const_cast<int (*)[3]>(ranges), &newgroup));
     return Group(newgroup);
 }
 
 inline Group Group::Range_excl(int n, const int ranges[][3]) const
 {
     MPI_Group newgroup = MPI_GROUP_NULL;
-    typepack::Call()(MPI_Group_range_excl(handle_, n, const_cast<int (*)[3]>(ranges), &newgroup));
+    typepack::Call call;
+    call(MPI_Group_range_excl(handle_, n, const_cast<int (*)[3]>(ranges), &newgroup));
     return Group(newgroup);
 }
 
 inline void Group::Free()
 {
-    typepack::Call()(MPI_Group_free(&handle_));
+    typepack::Call call;
+    call(MPI_Group_free(&handle_));
 }
 
 inline int Comm::Get_size() const
 {
     int size = 0;
-    typepack::Call()(MPI_Comm_size(handle_, &size));
+    typepack::Call call;
+    call(MPI_Comm_size(handle_, &size));
     return size;
 }
 
 inline int Comm::Get_rank() const
 {
     int rank = 0;
-    typepack::Call()(MPI_Comm_rank(handle_, &rank));
+    typepack::Call call;
+    call(MPI_Comm_rank(handle_, &rank));
     return rank;
 }
 
 inline Group Comm::Get_group() const
 {
     MPI_Group group = MPI_GROUP_NULL;
-    typepack::Call()(MPI_Comm_group(handle_, &group));
+    typepack::Call call;
+    call(MPI_Comm_group(handle_, &group));
     return Group(group);
 }
 
 inline int Comm::Compare(const Comm &comm1, const Comm &comm2)
 {
     int result = 0;
-    typepack::Call()(MPI_Comm_compare(comm1, comm2, &result));
+    typepack::Call call;
+    call(MPI_Comm_compare(comm1, comm2, &result));
     return result;
 }
 
 inline bool Comm::Is_inter() const
 {
     int flag = 0;
-    typepack::Call()(MPI_Comm_test_inter(handle_, &flag));
+    typepack::Call call;
+    call(MPI_Comm_test_inter(handle_, &flag));
     return flag != 0;
 }
 
 inline int Comm::Get_topology() const
 {
     int status = 0;
-    typepack::Call()(MPI_Topo_test(handle_, &status));
+    typepack::Call call;
+    call(MPI_Topo_test(handle_, &status));
     return status;
 }
 
 inline void Comm::Free()
 {
-    typepack::Call()(MPI_Comm_free(&handle_));
+    typepack::Call call;
+    call(MPI_Comm_free(&handle_));
 }
 
 inline void Comm::Disconnect()
 {
-    typepack::Call()(MPI_Comm_disconnect(&handle_));
+    typepack::Call call;
+    call(MPI_Comm_disconnect(&handle_));
 }
 
 inline void Comm::Abort(int errorcode) const
 {
-    typepack::Call()(MPI_Abort(handle_, errorcode));
+    typepack::Call call;
+    call(MPI_Abort(handle_, errorcode));
 }
 
 inline Intracomm Intracomm::Dup() const
 {
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_dup(handle_, &newcomm));
+    typepack::Call call;
+    call(MPI_Comm_dup(handle_, &newcomm));
     return Intracomm(newcomm);
 }
 
 inline Intercomm Intercomm::Dup() const
 {
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_dup(handle_, &newcomm));
+    typepack::Call call;
+    call(MPI_Comm_dup(handle_, &newcomm));
     return Intercomm(newcomm);
 }
 
 inline Cartcomm Cartcomm::Dup() const
 {
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_dup(handle_, &newcomm));
+    typepack::Call call;
+    call(MPI_Comm_dup(handle_, &newcomm));
     return Cartcomm(newcomm);
 }
 
 inline Graphcomm Graphcomm::Dup() const
 {
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_dup(handle_, &newcomm));
+    typepack::Call call;
+    call(MPI_Comm_dup(handle_, &newcomm));
     return Graphcomm(newcomm);
 }
 
 inline Distgraphcomm Distgraphcomm::Dup() const
 {
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_dup(handle_, &newcomm));
+    typepack::Call call;
+    call(MPI_Comm_dup(handle_, &newcomm));
     return Distgraphcomm(newcomm);
 }
 
 inline Intracomm Intracomm::Create(const Group &group) const
 {
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_create(handle_, group, &newcomm));
+    typepack::Call call;
+    call(MPI_Comm_create(handle_, group, &newcomm));
     return Intracomm(newcomm);
 }
 
 inline Intracomm Intracomm::Split(int color, int key) const
 {
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_split(handle_, color, key, &newcomm));
+    typepack::Call call;
+    call(MPI_Comm_split(handle_, color, key, &newcomm));
     return Intracomm(newcomm);
 }
 
 inline Intercomm Intercomm::Create(const Group &group) const
 {
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_create(handle_, group, &newcomm));
+    typepack::Call call;
+    call(MPI_Comm_create(handle_, group, &newcomm));
     return Intercomm(newcomm);
 }
 
 inline Intercomm Intercomm::Split(int color, int key) const
 {
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_split(handle_, color, key, &newcomm));
+    typepack::Call call;
+    call(MPI_Comm_split(handle_, color, key, &newcomm));
     return Intercomm(newcomm);
 }
 
@@ -2553,205 +2687,239 @@ inline Intercomm Intracomm::Create_intercomm(int local_leader, const Comm &peer_
     int remote_leader, int tag) const
 {
     MPI_Comm newintercomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Intercomm_create(handle_, local_leader, peer_comm, remote_leader, tag,
-        &newintercomm));
+    typepack::Call call;
+    call(MPI_Intercomm_create(handle_, local_leader, peer_comm, remote_leader, tag, &newintercomm));
     return Intercomm(newintercomm);
 }
 
 inline Intracomm Intercomm::Merge(bool high) const
 {
     MPI_Comm newintracomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Intercomm_merge(handle_, high, &newintracomm));
+    typepack::Call call;
+    call(MPI_Intercomm_merge(handle_, high, &newintracomm));
     return Intracomm(newintracomm);
 }
 
 inline int Intercomm::Get_remote_size() const
 {
     int size = 0;
-    typepack::Call()(MPI_Comm_remote_size(handle_, &size));
+    typepack::Call call;
+    call(MPI_Comm_remote_size(handle_, &size));
     return size;
 }
 
 inline Group Intercomm::Get_remote_group() const
 {
     MPI_Group group = MPI_GROUP_NULL;
-    typepack::Call()(MPI_Comm_remote_group(handle_, &group));
+    typepack::Call call;
+    call(MPI_Comm_remote_group(handle_, &group));
     return Group(group);
 }
 
 inline Intercomm Comm::Get_parent()
 {
     MPI_Comm parent = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_get_parent(&parent));
+    typepack::Call call;
+    call(MPI_Comm_get_parent(&parent));
     return Intercomm(parent);
 }
 
 inline Intercomm Comm::Join(int fd)
 {
     MPI_Comm intercomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_join(fd, &intercomm));
+    typepack::Call call;
+    call(MPI_Comm_join(fd, &intercomm));
     return Intercomm(intercomm);
 }
 
 inline Intercomm Intracomm::Accept(const char *port_name, const Info &info, int root) const
 {
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_accept(port_name, info, root, handle_, &newcomm));
+    typepack::Call call;
+    call(MPI_Comm_accept(port_name, info, root, handle_, &newcomm));
     return Intercomm(newcomm);
 }
 
 inline Intercomm Intracomm::Connect(const char *port_name, const Info &info, int root) const
 {
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_connect(port_name, info, root, handle_, &newcomm));
+    typepack::Call call;
+    call(MPI_Comm_connect(port_name, info, root, handle_, &newcomm));
     return Intercomm(newcomm);
 }
 
 inline void Comm::Get_name(char *comm_name, int &resultlen) const
 {
-    typepack::Call()(MPI_Comm_get_name(handle_, comm_name, &resultlen));
+    typepack::Call call;
+    call(MPI_Comm_get_name(handle_, comm_name, &resultlen));
 }
 
 inline void Comm::Set_name(const char *comm_name)
 {
-    typepack::Call()(MPI_Comm_set_name(handle_, comm_name));
+    typepack::Call call;
+    call(MPI_Comm_set_name(handle_, comm_name));
 }
 
 inline bool Comm::Get_attr(int comm_keyval, void *attribute_val) const
 {
     int flag = 0;
-    typepack::Call()(MPI_Comm_get_attr(handle_, comm_keyval, attribute_val, &flag));
+    typepack::Call call;
+    call(MPI_Comm_get_attr(handle_, comm_keyval, attribute_val, &flag));
     return flag != 0;
 }
 
 inline void Comm::Set_attr(int comm_keyval, const void *attribute_val) const
 {
-    typepack::Call()(MPI_Comm_set_attr(handle_, comm_keyval, const_cast<void *>(attribute_val)));
+    typepack::Call call;
+    call(MPI_Comm_set_attr(handle_, comm_keyval, const_cast<void *>(attribute_val)));
 }
 
 inline void Comm::Delete_attr(int comm_keyval)
 {
-    typepack::Call()(MPI_Comm_delete_attr(handle_, comm_keyval));
+    typepack::Call call;
+    call(MPI_Comm_delete_attr(handle_, comm_keyval));
 }
 
 inline void Comm::Free_keyval(int &comm_keyval)
 {
-    typepack::Call()(MPI_Comm_free_keyval(&comm_keyval));
+    typepack::Call call;
+    call(MPI_Comm_free_keyval(&comm_keyval));
 }
 
 inline void Datatype::Get_name(char *type_name, int &resultlen) const
 {
-    typepack::Call()(MPI_Type_get_name(handle_, type_name, &resultlen));
+    typepack::Call call;
+    call(MPI_Type_get_name(handle_, type_name, &resultlen));
 }
 
 inline void Datatype::Set_name(const char *type_name) const
 {
-    typepack::Call()(MPI_Type_set_name(handle_, type_name));
+    typepack::Call call;
+    call(MPI_Type_set_name(handle_, type_name));
 }
 
 inline bool Datatype::Get_attr(int type_keyval, void *attribute_val) const
 {
     int flag = 0;
-    typepack::Call()(MPI_Type_get_attr(handle_, type_keyval, attribute_val, &flag));
+    typepack::Call call;
+    call(MPI_Type_get_attr(handle_, type_keyval, attribute_val, &flag));
     return flag != 0;
 }
 
 inline void Datatype::Set_attr(int type_keyval, const void *attribute_val) const
 {
-    typepack::Call()(MPI_Type_set_attr(handle_, type_keyval, const_cast<void *>(attribute_val)));
+    typepack::Call call;
+    call(MPI_Type_set_attr(handle_, type_keyval, const_cast<void *>(attribute_val)));
 }
 
 inline void Datatype::Delete_attr(int type_keyval) const
 {
-    typepack::Call()(MPI_Type_delete_attr(handle_, type_keyval));
+    typepack::Call call;
+    call(MPI_Type_delete_attr(handle_, type_keyval));
 }
 
 inline void Datatype::Free_keyval(int &type_keyval)
 {
-    typepack::Call()(MPI_Type_free_keyval(&type_keyval));
+    typepack::Call call;
+    call(MPI_Type_free_keyval(&type_keyval));
 }
 
 inline void Win::Get_name(char *win_name, int &resultlen) const
 {
-    typepack::Call()(MPI_Win_get_name(handle_, win_name, &resultlen));
+    typepack::Call call;
+    call(MPI_Win_get_name(handle_, win_name, &resultlen));
 }
 
 inline void Win::Set_name(const char *win_name)
 {
-    typepack::Call()(MPI_Win_set_name(handle_, win_name));
+    typepack::Call call;
+    call(MPI_Win_set_name(handle_, win_name));
 }
 
 inline bool Win::Get_attr(int win_keyval, void *attribute_val) const
 {
     int flag = 0;
-    typepack::Call()(MPI_Win_get_attr(handle_, win_keyval, attribute_val, &flag));
+    typepack::Call call;
+    call(MPI_Win_get_attr(handle_, win_keyval, attribute_val, &flag));
     return flag != 0;
 }
 
 inline void Win::Set_attr(int win_keyval, const void *attribute_val)
 {
-    typepack::Call()(MPI_Win_set_attr(handle_, win_keyval, const_cast<void *>(attribute_val)));
+    typepack::Call call;
+    call(MPI_Win_set_attr(handle_, win_keyval, const_cast<void *>(attribute_val)));
 }
 
 inline void Win::Delete_attr(int win_keyval)
 {
-    typepack::Call()(MPI_Win_delete_attr(handle_, win_keyval));
+    typepack::Call call;
+    call(MPI_Win_delete_attr(handle_, win_keyval));
 }
 
 inline void Win::Free_keyval(int &win_keyval)
 {
-    typepack::Call()(MPI_Win_free_keyval(&win_keyval));
+    typepack::Call call;
+    call(MPI_Win_free_keyval(&win_keyval));
 }
 
 inline void Comm::Set_errhandler(const Errhandler &errhandler)
 {
-    typepack::Call()(MPI_Comm_set_errhandler(handle_, errhandler.of_Comm()));
+    typepack::Call call;
+    call(MPI_Comm_set_errhandler(handle_, errhandler.of_Comm()));
 }
 
 inline Errhandler Comm::Get_errhandler() const
 {
     MPI_Errhandler errhandler = MPI_ERRHANDLER_NULL;
-    typepack::Call()(MPI_Comm_get_errhandler(handle_, &errhandler));
+    typepack::Call call;
+    call(MPI_Comm_get_errhandler(handle_, &errhandler));
     return Errhandler(errhandler);
 }
 
 inline void Comm::Call_errhandler(int errorcode) const
 {
-    typepack::Call()(MPI_Comm_call_errhandler(handle_, errorcode));
+    typepack::Call call;
+    call(MPI_Comm_call_errhandler(handle_, errorcode));
 }
 
 inline void Win::Set_errhandler(const Errhandler &errhandler)
 {
-    typepack::Call()(MPI_Win_set_errhandler(handle_, errhandler.of_Win()));
+    typepack::Call call;
+    call(MPI_Win_set_errhandler(handle_, errhandler.of_Win()));
 }
 
 inline Errhandler Win::Get_errhandler() const
 {
     MPI_Errhandler errhandler = MPI_ERRHANDLER_NULL;
-    typepack::Call()(MPI_Win_get_errhandler(handle_, &errhandler));
+    typepack::Call call;
+    call(MPI_Win_get_errhandler(handle_, &errhandler));
     return Errhandler(errhandler);
 }
 
 inline void Win::Call_errhandler(int errorcode) const
 {
-    typepack::Call()(MPI_Win_call_errhandler(handle_, errorcode));
+    typepack::Call call;
+    call(MPI_Win_call_errhandler(handle_, errorcode));
 }
 
 inline void File::Set_errhandler(const Errhandler &errhandler)
 {
-    typepack::Call()(MPI_File_set_errhandler(handle_, errhandler.of_File()));
+    typepack::Call call;
+    call(MPI_File_set_errhandler(handle_, errhandler.of_File()));
 }
 
 inline Errhandler File::Get_errhandler() const
 {
     MPI_Errhandler errhandler = MPI_ERRHANDLER_NULL;
-    typepack::Call()(MPI_File_get_errhandler(handle_, &errhandler));
+    typepack::Call call;
+    call(MPI_File_get_errhandler(handle_, &errhandler));
     return Errhandler(errhandler);
 }
 
 inline void File::Call_errhandler(int errorcode) const
 {
-    typepack::Call()(MPI_File_call_errhandler(handle_, errorcode));
+    typepack::Call call;
+    call(MPI_File_call_errhandler(handle_, errorcode));
 }
 
 inline Cartcomm Intracomm::Create_cart(int ndims, const int dims[], const bool periods[],
@@ -2759,7 +2927,8 @@ inline Cartcomm Intracomm::Create_cart(int ndims, const int dims[], const bool p
 {
     typepack::Flags periods_(periods, ndims);
     MPI_Comm comm_cart = MPI_COMM_NULL;
-    typepack::Call()(MPI_Cart_create(handle_, ndims, dims, periods_.data(), reorder, &comm_cart));
+    typepack::Call call;
+    call(MPI_Cart_create(handle_, ndims, dims, periods_.data(), reorder, &comm_cart));
     return Cartcomm(comm_cart);
 }
 
@@ -2767,7 +2936,8 @@ inline Graphcomm Intracomm::Create_graph(int nnodes, const int indx[], const int
     bool reorder) const
 {
     MPI_Comm comm_graph = MPI_COMM_NULL;
-    typepack::Call()(MPI_Graph_create(handle_, nnodes, indx, edges, reorder, &comm_graph));
+    typepack::Call call;
+    call(MPI_Graph_create(handle_, nnodes, indx, edges, reorder, &comm_graph));
     return Graphcomm(comm_graph);
 }
 
@@ -2776,8 +2946,9 @@ inline Distgraphcomm Intracomm::Dist_graph_create(int n, const int sources[],
     bool reorder) const
 {
     MPI_Comm comm_dist_graph = MPI_COMM_NULL;
-    typepack::Call()(MPI_Dist_graph_create(handle_, n, sources, degrees, destinations, weights, info,
-        reorder, &comm_dist_graph));
+    typepack::Call call;
+    call(MPI_Dist_graph_create(handle_, n, sources, degrees, destinations, weights, info, reorder,
+        &comm_dist_graph));
     return Distgraphcomm(comm_dist_graph);
 }
 
@@ -2786,8 +2957,9 @@ inline Distgraphcomm Intracomm::Dist_graph_create_adjacent(int indegree, const i
     const Info &info, bool reorder) const
 {
     MPI_Comm comm_dist_graph = MPI_COMM_NULL;
-    typepack::Call()(MPI_Dist_graph_create_adjacent(handle_, indegree, sources, sourceweights,
-        outdegree, destinations, destweights, info, reorder, &comm_dist_graph));
+    typepack::Call call;
+    call(MPI_Dist_graph_create_adjacent(handle_, indegree, sources, sourceweights, outdegree,
+        destinations, destweights, info, reorder, &comm_dist_graph));
     return Distgraphcomm(comm_dist_graph);
 }
 
@@ -2795,8 +2967,9 @@ inline Distgraphcomm Intracomm::Dist_graph_create(int n, const int sources[],
     const int degrees[], const int destinations[], const Info &info, bool reorder) const
 {
     MPI_Comm comm_dist_graph = MPI_COMM_NULL;
-    typepack::Call()(MPI_Dist_graph_create(handle_, n, sources, degrees, destinations,
-        MPI_UNWEIGHTED, info, reorder, &comm_dist_graph));
+    typepack::Call call;
+    call(MPI_Dist_graph_create(handle_, n, sources, degrees, destinations, MPI_UNWEIGHTED, info,
+        reorder, &comm_dist_graph));
     return Distgraphcomm(comm_dist_graph);
 }
 
@@ -2804,52 +2977,60 @@ inline Distgraphcomm Intracomm::Dist_graph_create_adjacent(int indegree, const i
     int outdegree, const int destinations[], const Info &info, bool reorder) const
 {
     MPI_Comm comm_dist_graph = MPI_COMM_NULL;
-    typepack::Call()(MPI_Dist_graph_create_adjacent(handle_, indegree, sources, MPI_UNWEIGHTED,
-        outdegree, destinations, MPI_UNWEIGHTED, info, reorder, &comm_dist_graph));
+    typepack::Call call;
+    call(MPI_Dist_graph_create_adjacent(handle_, indegree, sources, MPI_UNWEIGHTED, outdegree,
+        destinations, MPI_UNWEIGHTED, info, reorder, &comm_dist_graph));
     return Distgraphcomm(comm_dist_graph);
 }
 
 inline void Compute_dims(int nnodes, int ndims, int dims[])
 {
-    typepack::Call()(MPI_Dims_create(nnodes, ndims, dims));
+    typepack::Call call;
+    call(MPI_Dims_create(nnodes, ndims, dims));
 }
 
 inline int Cartcomm::Get_dim() const
 {
     int ndims = 0;
-    typepack::Call()(MPI_Cartdim_get(handle_, &ndims));
+    typepack::Call call;
+    call(MPI_Cartdim_get(handle_, &ndims));
     return ndims;
 }
 
 inline void Cartcomm::Get_topo(int maxdims, int dims[], bool periods[], int coords[]) const
 {
     typepack::Flags periods_(maxdims);
-    typepack::Call()(MPI_Cart_get(handle_, maxdims, dims, periods_.data(), coords));
+    typepack::Call call;
+    call(MPI_Cart_get(handle_, maxdims, dims, periods_.data(), coords));
     periods_.copy(periods);
 }
 
 inline int Cartcomm::Get_cart_rank(const int coords[]) const
 {
     int rank = 0;
-    typepack::Call()(MPI_Cart_rank(handle_, coords, &rank));
+    typepack::Call call;
+    call(MPI_Cart_rank(handle_, coords, &rank));
     return rank;
 }
 
 inline void Cartcomm::Get_coords(int rank, int maxdims, int coords[]) const
 {
-    typepack::Call()(MPI_Cart_coords(handle_, rank, maxdims, coords));
+    typepack::Call call;
+    call(MPI_Cart_coords(handle_, rank, maxdims, coords));
 }
 
 inline void Cartcomm::Shift(int direction, int disp, int &rank_source, int &rank_dest) const
 {
-    typepack::Call()(MPI_Cart_shift(handle_, direction, disp, &rank_source, &rank_dest));
+    typepack::Call call;
+    call(MPI_Cart_shift(handle_, direction, disp, &rank_source, &rank_dest));
 }
 
 inline Cartcomm Cartcomm::Sub(const bool remain_dims[]) const
 {
     typepack::Flags remain_dims_(remain_dims, Get_dim());
     MPI_Comm newcomm = MPI_COMM_NULL;
-    typepack::Call()(MPI_Cart_sub(handle_, remain_dims_.data(), &newcomm));
+    typepack::Call call;
+    call(MPI_Cart_sub(handle_, remain_dims_.data(), &newcomm));
     return Cartcomm(newcomm);
 }
 
@@ -2857,568 +3038,655 @@ inline int Cartcomm::Map(int ndims, const int dims[], const bool periods[]) cons
 {
     typepack::Flags periods_(periods, ndims);
     int newrank = 0;
-    typepack::Call()(MPI_Cart_map(handle_, ndims, dims, periods_.data(), &newrank));
+    typepack::Call call;
+    call(MPI_Cart_map(handle_, ndims, dims, periods_.data(), &newrank));
     return newrank;
 }
 
 inline void Graphcomm::Get_dims(int *nnodes, int *nedges) const
 {
-    typepack::Call()(MPI_Graphdims_get(handle_, nnodes, nedges));
+    typepack::Call call;
+    call(MPI_Graphdims_get(handle_, nnodes, nedges));
 }
 
 inline void Graphcomm::Get_topo(int maxindex, int maxedges, int indx[], int edges[]) const
 {
-    typepack::Call()(MPI_Graph_get(handle_, maxindex, maxedges, indx, edges));
+    typepack::Call call;
+    call(MPI_Graph_get(handle_, maxindex, maxedges, indx, edges));
 }
 
 inline int Graphcomm::Get_neighbors_count(int rank) const
 {
     int nneighbors = 0;
-    typepack::Call()(MPI_Graph_neighbors_count(handle_, rank, &nneighbors));
+    typepack::Call call;
+    call(MPI_Graph_neighbors_count(handle_, rank, &nneighbors));
     return nneighbors;
 }
 
 inline void Graphcomm::Get_neighbors(int rank, int maxneighbors, int neighbors[]) const
 {
-    typepack::Call()(MPI_Graph_neighbors(handle_, rank, maxneighbors, neighbors));
+    typepack::Call call;
+    call(MPI_Graph_neighbors(handle_, rank, maxneighbors, neighbors));
 }
 
 inline int Graphcomm::Map(int nnodes, const int indx[], const int edges[]) const
 {
     int newrank = 0;
-    typepack::Call()(MPI_Graph_map(handle_, nnodes, indx, edges, &newrank));
+    typepack::Call call;
+    call(MPI_Graph_map(handle_, nnodes, indx, edges, &newrank));
     return newrank;
 }
 
 inline void Distgraphcomm::Get_dist_neighbors(int maxindegree, int sources[],
     int sourceweights[], int maxoutdegree, int destinations[], int destweights[]) const
 {
-    typepack::Call()(MPI_Dist_graph_neighbors(handle_, maxindegree, sources, sourceweights,
-        maxoutdegree, destinations, destweights));
+    typepack::Call call;
+    call(MPI_Dist_graph_neighbors(handle_, maxindegree, sources, sourceweights, maxoutdegree,
+        destinations, destweights));
 }
 
 inline Info Info::Create()
 {
     MPI_Info info = MPI_INFO_NULL;
-    typepack::Call()(MPI_Info_create(&info));
+    typepack::Call call;
+    call(MPI_Info_create(&info));
     return Info(info);
 }
 
 inline Info Info::Dup() const
 {
     MPI_Info newinfo = MPI_INFO_NULL;
-    typepack::Call()(MPI_Info_dup(handle_, &newinfo));
+    typepack::Call call;
+    call(MPI_Info_dup(handle_, &newinfo));
     return Info(newinfo);
 }
 
 inline void Info::Free()
 {
-    typepack::Call()(MPI_Info_free(&handle_));
+    typepack::Call call;
+    call(MPI_Info_free(&handle_));
 }
 
 inline void Info::Set(const char *key, const char *value)
 {
-    typepack::Call()(MPI_Info_set(handle_, key, value));
+    typepack::Call call;
+    call(MPI_Info_set(handle_, key, value));
 }
 
 inline void Info::Delete(const char *key)
 {
-    typepack::Call()(MPI_Info_delete(handle_, key));
+    typepack::Call call;
+    call(MPI_Info_delete(handle_, key));
 }
 
 inline bool Info::Get(const char *key, int valuelen, char *value) const
 {
     int flag = 0;
-    typepack::Call()(MPI_Info_get(handle_, key, valuelen, value, &flag));
+    typepack::Call call;
+    call(MPI_Info_get(handle_, key, valuelen, value, &flag));
     return flag != 0;
 }
 
 inline bool Info::Get_valuelen(const char *key, int &valuelen) const
 {
     int flag = 0;
-    typepack::Call()(MPI_Info_get_valuelen(handle_, key, &valuelen, &flag));
+    typepack::Call call;
+    call(MPI_Info_get_valuelen(handle_, key, &valuelen, &flag));
     return flag != 0;
 }
 
 inline int Info::Get_nkeys() const
 {
     int nkeys = 0;
-    typepack::Call()(MPI_Info_get_nkeys(handle_, &nkeys));
+    typepack::Call call;
+    call(MPI_Info_get_nkeys(handle_, &nkeys));
     return nkeys;
 }
 
 inline void Info::Get_nthkey(int n, char *key) const
 {
-    typepack::Call()(MPI_Info_get_nthkey(handle_, n, key));
+    typepack::Call call;
+    call(MPI_Info_get_nthkey(handle_, n, key));
 }
 
 inline Win Win::Create(const void *base, Aint size, int disp_unit, const Info &info,
     const Intracomm &comm)
 {
     MPI_Win win = MPI_WIN_NULL;
-    typepack::Call()(MPI_Win_create(const_cast<void *>(base), size, disp_unit, info, comm, &win));
+    typepack::Call call;
+    call(MPI_Win_create(const_cast<void *>(base), size, disp_unit, info, comm, &win));
     return Win(win);
 }
 
 inline void Win::Free()
 {
-    typepack::Call()(MPI_Win_free(&handle_));
+    typepack::Call call;
+    call(MPI_Win_free(&handle_));
 }
 
 inline Group Win::Get_group() const
 {
     MPI_Group group = MPI_GROUP_NULL;
-    typepack::Call()(MPI_Win_get_group(handle_, &group));
+    typepack::Call call;
+    call(MPI_Win_get_group(handle_, &group));
     return Group(group);
 }
 
 inline void Win::Put(const void *origin_addr, int origin_count, const Datatype &origin_datatype,
     int target_rank, Aint target_disp, int target_count, const Datatype &target_datatype) const
 {
-    typepack::Call()(MPI_Put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-        target_count, target_datatype, handle_));
+    typepack::Call call;
+    call(MPI_Put(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
+        target_datatype, handle_));
 }
 
 inline void Win::Get(void *origin_addr, int origin_count, const Datatype &origin_datatype,
     int target_rank, Aint target_disp, int target_count, const Datatype &target_datatype) const
 {
-    typepack::Call()(MPI_Get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-        target_count, target_datatype, handle_));
+    typepack::Call call;
+    call(MPI_Get(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
+        target_datatype, handle_));
 }
 
 inline void Win::Accumulate(const void *origin_addr, int origin_count,
     const Datatype &origin_datatype, int target_rank, Aint target_disp, int target_count,
     const Datatype &target_datatype, const Op &op) const
 {
-    typepack::Call()(MPI_Accumulate(origin_addr, origin_count, origin_datatype, target_rank,
-        target_disp, target_count, target_datatype, op, handle_));
+    typepack::Call call;
+    call(MPI_Accumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+        target_count, target_datatype, op, handle_));
 }
 
 inline void Win::Fence(int assert) const
 {
-    typepack::Call()(MPI_Win_fence(assert, handle_));
+    typepack::Call call;
+    call(MPI_Win_fence(assert, handle_));
 }
 
 inline void Win::Start(const Group &group, int assert) const
 {
-    typepack::Call()(MPI_Win_start(group, assert, handle_));
+    typepack::Call call;
+    call(MPI_Win_start(group, assert, handle_));
 }
 
 inline void Win::Complete() const
 {
-    typepack::Call()(MPI_Win_complete(handle_));
+    typepack::Call call;
+    call(MPI_Win_complete(handle_));
 }
 
 inline void Win::Post(const Group &group, int assert) const
 {
-    typepack::Call()(MPI_Win_post(group, assert, handle_));
+    typepack::Call call;
+    call(MPI_Win_post(group, assert, handle_));
 }
 
 inline void Win::Wait() const
 {
-    typepack::Call()(MPI_Win_wait(handle_));
+    typepack::Call call;
+    call(MPI_Win_wait(handle_));
 }
 
 inline void Win::Lock(int lock_type, int rank, int assert) const
 {
-    typepack::Call()(MPI_Win_lock(lock_type, rank, assert, handle_));
+    typepack::Call call;
+    call(MPI_Win_lock(lock_type, rank, assert, handle_));
 }
 
 inline void Win::Unlock(int rank) const
 {
-    typepack::Call()(MPI_Win_unlock(rank, handle_));
+    typepack::Call call;
+    call(MPI_Win_unlock(rank, handle_));
 }
 
 inline bool Win::Test() const
 {
     int flag = 0;
-    typepack::Call()(MPI_Win_test(handle_, &flag));
+    typepack::Call call;
+    call(MPI_Win_test(handle_, &flag));
     return flag != 0;
 }
 
 inline File File::Open(const Intracomm &comm, const char *filename, int amode, const Info &info)
 {
     MPI_File fh = MPI_FILE_NULL;
-    typepack::Call()(MPI_File_open(comm, filename, amode, info, &fh));
+    typepack::Call call;
+    call(MPI_File_open(comm, filename, amode, info, &fh));
     return File(fh);
 }
 
 inline void File::Close()
 {
-    typepack::Call()(MPI_File_close(&handle_));
+    typepack::Call call;
+    call(MPI_File_close(&handle_));
 }
 
 inline void File::Delete(const char *filename, const Info &info)
 {
-    typepack::Call()(MPI_File_delete(filename, info));
+    typepack::Call call;
+    call(MPI_File_delete(filename, info));
 }
 
 inline int File::Get_amode() const
 {
     int amode = 0;
-    typepack::Call()(MPI_File_get_amode(handle_, &amode));
+    typepack::Call call;
+    call(MPI_File_get_amode(handle_, &amode));
     return amode;
 }
 
 inline bool File::Get_atomicity() const
 {
     int flag = 0;
-    typepack::Call()(MPI_File_get_atomicity(handle_, &flag));
+    typepack::Call call;
+    call(MPI_File_get_atomicity(handle_, &flag));
     return flag != 0;
 }
 
 inline Offset File::Get_byte_offset(Offset offset) const
 {
     MPI_Offset disp = 0;
-    typepack::Call()(MPI_File_get_byte_offset(handle_, offset, &disp));
+    typepack::Call call;
+    call(MPI_File_get_byte_offset(handle_, offset, &disp));
     return disp;
 }
 
 inline Group File::Get_group() const
 {
     MPI_Group group = MPI_GROUP_NULL;
-    typepack::Call()(MPI_File_get_group(handle_, &group));
+    typepack::Call call;
+    call(MPI_File_get_group(handle_, &group));
     return Group(group);
 }
 
 inline Info File::Get_info() const
 {
     MPI_Info info_used = MPI_INFO_NULL;
-    typepack::Call()(MPI_File_get_info(handle_, &info_used));
+    typepack::Call call;
+    call(MPI_File_get_info(handle_, &info_used));
     return Info(info_used);
 }
 
 inline Offset File::Get_position() const
 {
     MPI_Offset offset = 0;
-    typepack::Call()(MPI_File_get_position(handle_, &offset));
+    typepack::Call call;
+    call(MPI_File_get_position(handle_, &offset));
     return offset;
 }
 
 inline Offset File::Get_position_shared() const
 {
     MPI_Offset offset = 0;
-    typepack::Call()(MPI_File_get_position_shared(handle_, &offset));
+    typepack::Call call;
+    call(MPI_File_get_position_shared(handle_, &offset));
     return offset;
 }
 
 inline Offset File::Get_size() const
 {
     MPI_Offset size = 0;
-    typepack::Call()(MPI_File_get_size(handle_, &size));
+    typepack::Call call;
+    call(MPI_File_get_size(handle_, &size));
     return size;
 }
 
 inline Aint File::Get_type_extent(const Datatype &datatype) const
 {
     MPI_Aint extent = 0;
-    typepack::Call()(MPI_File_get_type_extent(handle_, datatype, &extent));
+    typepack::Call call;
+    call(MPI_File_get_type_extent(handle_, datatype, &extent));
     return extent;
 }
 
 inline void File::Get_view(Offset &disp, Datatype &etype, Datatype &filetype,
     char *datarep) const
 {
-    typepack::Call()(MPI_File_get_view(handle_, &disp, typepack::handles(&etype),
-        typepack::handles(&filetype), datarep));
+    typepack::Call call;
+    call(MPI_File_get_view(handle_, &disp, typepack::handles(&etype), typepack::handles(&filetype),
+        datarep));
 }
 
 inline void File::Set_view(Offset disp, const Datatype &etype, const Datatype &filetype,
     const char *datarep, const Info &info)
 {
-    typepack::Call()(MPI_File_set_view(handle_, disp, etype, filetype, datarep, info));
+    typepack::Call call;
+    call(MPI_File_set_view(handle_, disp, etype, filetype, datarep, info));
 }
 
 inline void File::Set_size(Offset size)
 {
-    typepack::Call()(MPI_File_set_size(handle_, size));
+    typepack::Call call;
+    call(MPI_File_set_size(handle_, size));
 }
 
 inline void File::Set_info(const Info &info)
 {
-    typepack::Call()(MPI_File_set_info(handle_, info));
+    typepack::Call call;
+    call(MPI_File_set_info(handle_, info));
 }
 
 inline void File::Set_atomicity(bool flag)
 {
-    typepack::Call()(MPI_File_set_atomicity(handle_, flag));
+    typepack::Call call;
+    call(MPI_File_set_atomicity(handle_, flag));
 }
 
 inline void File::Preallocate(Offset size)
 {
-    typepack::Call()(MPI_File_preallocate(handle_, size));
+    typepack::Call call;
+    call(MPI_File_preallocate(handle_, size));
 }
 
 inline void File::Seek(Offset offset, int whence)
 {
-    typepack::Call()(MPI_File_seek(handle_, offset, whence));
+    typepack::Call call;
+    call(MPI_File_seek(handle_, offset, whence));
 }
 
 inline void File::Seek_shared(Offset offset, int whence)
 {
-    typepack::Call()(MPI_File_seek_shared(handle_, offset, whence));
+    typepack::Call call;
+    call(MPI_File_seek_shared(handle_, offset, whence));
 }
 
 inline void File::Sync()
 {
-    typepack::Call()(MPI_File_sync(handle_));
+    typepack::Call call;
+    call(MPI_File_sync(handle_));
 }
 
 inline void File::Read(void *buf, int count, const Datatype &datatype, Status &status)
 {
-    typepack::Call()(MPI_File_read(handle_, buf, count, datatype, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_read(handle_, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Read(void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_read(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_read(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Read_at(Offset offset, void *buf, int count, const Datatype &datatype,
     Status &status)
 {
-    typepack::Call()(MPI_File_read_at(handle_, offset, buf, count, datatype,
-        typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_read_at(handle_, offset, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Read_at(Offset offset, void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_read_at(handle_, offset, buf, count, datatype, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_read_at(handle_, offset, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Read_all(void *buf, int count, const Datatype &datatype, Status &status)
 {
-    typepack::Call()(MPI_File_read_all(handle_, buf, count, datatype, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_read_all(handle_, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Read_all(void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_read_all(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_read_all(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Read_at_all(Offset offset, void *buf, int count, const Datatype &datatype,
     Status &status)
 {
-    typepack::Call()(MPI_File_read_at_all(handle_, offset, buf, count, datatype,
-        typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_read_at_all(handle_, offset, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Read_at_all(Offset offset, void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_read_at_all(handle_, offset, buf, count, datatype,
-        MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_read_at_all(handle_, offset, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Read_shared(void *buf, int count, const Datatype &datatype, Status &status)
 {
-    typepack::Call()(MPI_File_read_shared(handle_, buf, count, datatype,
-        typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_read_shared(handle_, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Read_shared(void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_read_shared(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_read_shared(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Read_ordered(void *buf, int count, const Datatype &datatype, Status &status)
 {
-    typepack::Call()(MPI_File_read_ordered(handle_, buf, count, datatype,
-        typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_read_ordered(handle_, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Read_ordered(void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_read_ordered(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_read_ordered(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Read_all_begin(void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_read_all_begin(handle_, buf, count, datatype));
+    typepack::Call call;
+    call(MPI_File_read_all_begin(handle_, buf, count, datatype));
 }
 
 inline void File::Read_all_end(void *buf, Status &status)
 {
-    typepack::Call()(MPI_File_read_all_end(handle_, buf, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_read_all_end(handle_, buf, typepack::handles(&status)));
 }
 
 inline void File::Read_all_end(void *buf)
 {
-    typepack::Call()(MPI_File_read_all_end(handle_, buf, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_read_all_end(handle_, buf, MPI_STATUS_IGNORE));
 }
 
 inline void File::Read_at_all_begin(Offset offset, void *buf, int count,
     const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_read_at_all_begin(handle_, offset, buf, count, datatype));
+    typepack::Call call;
+    call(MPI_File_read_at_all_begin(handle_, offset, buf, count, datatype));
 }
 
 inline void File::Read_at_all_end(void *buf, Status &status)
 {
-    typepack::Call()(MPI_File_read_at_all_end(handle_, buf, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_read_at_all_end(handle_, buf, typepack::handles(&status)));
 }
 
 inline void File::Read_at_all_end(void *buf)
 {
-    typepack::Call()(MPI_File_read_at_all_end(handle_, buf, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_read_at_all_end(handle_, buf, MPI_STATUS_IGNORE));
 }
 
 inline void File::Read_ordered_begin(void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_read_ordered_begin(handle_, buf, count, datatype));
+    typepack::Call call;
+    call(MPI_File_read_ordered_begin(handle_, buf, count, datatype));
 }
 
 inline void File::Read_ordered_end(void *buf, Status &status)
 {
-    typepack::Call()(MPI_File_read_ordered_end(handle_, buf, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_read_ordered_end(handle_, buf, typepack::handles(&status)));
 }
 
 inline void File::Read_ordered_end(void *buf)
 {
-    typepack::Call()(MPI_File_read_ordered_end(handle_, buf, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_read_ordered_end(handle_, buf, MPI_STATUS_IGNORE));
 }
 
 inline Request File::Iread(void *buf, int count, const Datatype &datatype)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_File_iread(handle_, buf, count, datatype, &request));
+    typepack::Call call;
+    call(MPI_File_iread(handle_, buf, count, datatype, &request));
     return Request(request);
 }
 
 inline Request File::Iread_at(Offset offset, void *buf, int count, const Datatype &datatype)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_File_iread_at(handle_, offset, buf, count, datatype, &request));
+    typepack::Call call;
+    call(MPI_File_iread_at(handle_, offset, buf, count, datatype, &request));
     return Request(request);
 }
 
 inline Request File::Iread_shared(void *buf, int count, const Datatype &datatype)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_File_iread_shared(handle_, buf, count, datatype, &request));
+    typepack::Call call;
+    call(MPI_File_iread_shared(handle_, buf, count, datatype, &request));
     return Request(request);
 }
 
 inline void File::Write(const void *buf, int count, const Datatype &datatype, Status &status)
 {
-    typepack::Call()(MPI_File_write(handle_, buf, count, datatype, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_write(handle_, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Write(const void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_write(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_write(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Write_at(Offset offset, const void *buf, int count, const Datatype &datatype,
     Status &status)
 {
-    typepack::Call()(MPI_File_write_at(handle_, offset, buf, count, datatype,
-        typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_write_at(handle_, offset, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Write_at(Offset offset, const void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_write_at(handle_, offset, buf, count, datatype, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_write_at(handle_, offset, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Write_all(const void *buf, int count, const Datatype &datatype,
     Status &status)
 {
-    typepack::Call()(MPI_File_write_all(handle_, buf, count, datatype, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_write_all(handle_, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Write_all(const void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_write_all(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_write_all(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Write_at_all(Offset offset, const void *buf, int count,
     const Datatype &datatype, Status &status)
 {
-    typepack::Call()(MPI_File_write_at_all(handle_, offset, buf, count, datatype,
-        typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_write_at_all(handle_, offset, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Write_at_all(Offset offset, const void *buf, int count,
     const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_write_at_all(handle_, offset, buf, count, datatype,
-        MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_write_at_all(handle_, offset, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Write_shared(const void *buf, int count, const Datatype &datatype,
     Status &status)
 {
-    typepack::Call()(MPI_File_write_shared(handle_, buf, count, datatype,
-        typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_write_shared(handle_, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Write_shared(const void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_write_shared(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_write_shared(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Write_ordered(const void *buf, int count, const Datatype &datatype,
     Status &status)
 {
-    typepack::Call()(MPI_File_write_ordered(handle_, buf, count, datatype,
-        typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_write_ordered(handle_, buf, count, datatype, typepack::handles(&status)));
 }
 
 inline void File::Write_ordered(const void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_write_ordered(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_write_ordered(handle_, buf, count, datatype, MPI_STATUS_IGNORE));
 }
 
 inline void File::Write_all_begin(const void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_write_all_begin(handle_, buf, count, datatype));
+    typepack::Call call;
+    call(MPI_File_write_all_begin(handle_, buf, count, datatype));
 }
 
 inline void File::Write_all_end(const void *buf, Status &status)
 {
-    typepack::Call()(MPI_File_write_all_end(handle_, buf, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_write_all_end(handle_, buf, typepack::handles(&status)));
 }
 
 inline void File::Write_all_end(const void *buf)
 {
-    typepack::Call()(MPI_File_write_all_end(handle_, buf, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_write_all_end(handle_, buf, MPI_STATUS_IGNORE));
 }
 
 inline void File::Write_at_all_begin(Offset offset, const void *buf, int count,
     const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_write_at_all_begin(handle_, offset, buf, count, datatype));
+    typepack::Call call;
+    call(MPI_File_write_at_all_begin(handle_, offset, buf, count, datatype));
 }
 
 inline void File::Write_at_all_end(const void *buf, Status &status)
 {
-    typepack::Call()(MPI_File_write_at_all_end(handle_, buf, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_write_at_all_end(handle_, buf, typepack::handles(&status)));
 }
 
 inline void File::Write_at_all_end(const void *buf)
 {
-    typepack::Call()(MPI_File_write_at_all_end(handle_, buf, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_write_at_all_end(handle_, buf, MPI_STATUS_IGNORE));
 }
 
 inline void File::Write_ordered_begin(const void *buf, int count, const Datatype &datatype)
 {
-    typepack::Call()(MPI_File_write_ordered_begin(handle_, buf, count, datatype));
+    typepack::Call call;
+    call(MPI_File_write_ordered_begin(handle_, buf, count, datatype));
 }
 
 inline void File::Write_ordered_end(const void *buf, Status &status)
 {
-    typepack::Call()(MPI_File_write_ordered_end(handle_, buf, typepack::handles(&status)));
+    typepack::Call call;
+    call(MPI_File_write_ordered_end(handle_, buf, typepack::handles(&status)));
 }
 
 inline void File::Write_ordered_end(const void *buf)
 {
-    typepack::Call()(MPI_File_write_ordered_end(handle_, buf, MPI_STATUS_IGNORE));
+    typepack::Call call;
+    call(MPI_File_write_ordered_end(handle_, buf, MPI_STATUS_IGNORE));
 }
 
 inline Request File::Iwrite(const void *buf, int count, const Datatype &datatype)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_File_iwrite(handle_, buf, count, datatype, &request));
+    typepack::Call call;
+    call(MPI_File_iwrite(handle_, buf, count, datatype, &request));
     return Request(request);
 }
 
@@ -3426,101 +3694,117 @@ inline Request File::Iwrite_at(Offset offset, const void *buf, int count,
     const Datatype &datatype)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_File_iwrite_at(handle_, offset, buf, count, datatype, &request));
+    typepack::Call call;
+    call(MPI_File_iwrite_at(handle_, offset, buf, count, datatype, &request));
     return Request(request);
 }
 
 inline Request File::Iwrite_shared(const void *buf, int count, const Datatype &datatype)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_File_iwrite_shared(handle_, buf, count, datatype, &request));
+    typepack::Call call;
+    call(MPI_File_iwrite_shared(handle_, buf, count, datatype, &request));
     return Request(request);
 }
 
 inline void Finalize()
 {
-    typepack::Call()(MPI_Finalize());
+    typepack::Call call;
+    call(MPI_Finalize());
 }
 
 inline bool Is_initialized()
 {
     int flag = 0;
-    typepack::Call()(MPI_Initialized(&flag));
+    typepack::Call call;
+    call(MPI_Initialized(&flag));
     return flag != 0;
 }
 
 inline bool Is_finalized()
 {
     int flag = 0;
-    typepack::Call()(MPI_Finalized(&flag));
+    typepack::Call call;
+    call(MPI_Finalized(&flag));
     return flag != 0;
 }
 
 inline bool Is_thread_main()
 {
     int flag = 0;
-    typepack::Call()(MPI_Is_thread_main(&flag));
+    typepack::Call call;
+    call(MPI_Is_thread_main(&flag));
     return flag != 0;
 }
 
 inline int Query_thread()
 {
     int provided = 0;
-    typepack::Call()(MPI_Query_thread(&provided));
+    typepack::Call call;
+    call(MPI_Query_thread(&provided));
     return provided;
 }
 
 inline void Get_version(int &version, int &subversion)
 {
-    typepack::Call()(MPI_Get_version(&version, &subversion));
+    typepack::Call call;
+    call(MPI_Get_version(&version, &subversion));
 }
 
 inline void Get_processor_name(char *name, int &resultlen)
 {
-    typepack::Call()(MPI_Get_processor_name(name, &resultlen));
+    typepack::Call call;
+    call(MPI_Get_processor_name(name, &resultlen));
 }
 
 inline int Get_error_class(int errorcode)
 {
     int errorclass = 0;
-    typepack::Call()(MPI_Error_class(errorcode, &errorclass));
+    typepack::Call call;
+    call(MPI_Error_class(errorcode, &errorclass));
     return errorclass;
 }
 
 inline void Get_error_string(int errorcode, char *string, int &resultlen)
 {
-    typepack::Call()(MPI_Error_string(errorcode, string, &resultlen));
+    typepack::Call call;
+    call(MPI_Error_string(errorcode, string, &resultlen));
 }
 
 inline int Add_error_class()
 {
     int errorclass = 0;
-    typepack::Call()(MPI_Add_error_class(&errorclass));
+    typepack::Call call;
+    call(MPI_Add_error_class(&errorclass));
     return errorclass;
 }
 
 inline int Add_error_code(int errorclass)
 {
     int errorcode = 0;
-    typepack::Call()(MPI_Add_error_code(errorclass, &errorcode));
+    typepack::Call call;
+    call(MPI_Add_error_code(errorclass, &errorcode));
     return errorcode;
 }
 
 inline void Add_error_string(int errorcode, const char *string)
 {
-    typepack::Call()(MPI_Add_error_string(errorcode, string));
+    typepack::Call call;
+    call(MPI_Add_error_string(errorcode, string));
 }
 
 inline void *Alloc_mem(Aint size, const Info &info)
 {
     void * baseptr = 0;
-    typepack::Call()(MPI_Alloc_mem(size, info, &baseptr));
+    typepack::Call call;
+    call(MPI_Alloc_mem(size, info, &baseptr));
     return baseptr;
 }
 
 inline void Free_mem(void *base)
 {
-    typepack::Call()(MPI_Free_mem(base));
+    typepack::Call call;
+    call(MPI_Free_mem(base));
 }
 
 inline double Wtime()
@@ -3535,27 +3819,32 @@ inline double Wtick()
 
 inline void Open_port(const Info &info, char *port_name)
 {
-    typepack::Call()(MPI_Open_port(info, port_name));
+    typepack::Call call;
+    call(MPI_Open_port(info, port_name));
 }
 
 inline void Close_port(const char *port_name)
 {
-    typepack::Call()(MPI_Close_port(port_name));
+    typepack::Call call;
+    call(MPI_Close_port(port_name));
 }
 
 inline void Publish_name(const char *service_name, const Info &info, const char *port_name)
 {
-    typepack::Call()(MPI_Publish_name(service_name, info, port_name));
+    typepack::Call call;
+    call(MPI_Publish_name(service_name, info, port_name));
 }
 
 inline void Unpublish_name(const char *service_name, const Info &info, const char *port_name)
 {
-    typepack::Call()(MPI_Unpublish_name(service_name, info, port_name));
+    typepack::Call call;
+    call(MPI_Unpublish_name(service_name, info, port_name));
 }
 
 inline void Lookup_name(const char *service_name, const Info &info, char *port_name)
 {
-    typepack::Call()(MPI_Lookup_name(service_name, info, port_name));
+    typepack::Call call;
+    call(MPI_Lookup_name(service_name, info, port_name));
 }
 
 inline Intracomm &Intracomm::Clone() const
@@ -3593,7 +3882,8 @@ inline int Comm::Create_keyval(Copy_attr_function *copy_fn, Delete_attr_function
     MPI_Comm_delete_attr_function *erase = &Attributes::on_delete;
     if (!delete_fn || delete_fn == &NULL_DELETE_FN) erase = MPI_COMM_NULL_DELETE_FN;
     int keyval = MPI_KEYVAL_INVALID;
-    typepack::Call()(MPI_Comm_create_keyval(copy, erase, &keyval,
+    typepack::Call call;
+    call(MPI_Comm_create_keyval(copy, erase, &keyval,
         Attributes::of(copy_fn, delete_fn, extra_state)));
     return keyval;
 }
@@ -3608,7 +3898,8 @@ inline int Datatype::Create_keyval(Copy_attr_function *copy_fn, Delete_attr_func
     MPI_Type_delete_attr_function *erase = &Attributes::on_delete;
     if (!delete_fn || delete_fn == &NULL_DELETE_FN) erase = MPI_TYPE_NULL_DELETE_FN;
     int keyval = MPI_KEYVAL_INVALID;
-    typepack::Call()(MPI_Type_create_keyval(copy, erase, &keyval,
+    typepack::Call call;
+    call(MPI_Type_create_keyval(copy, erase, &keyval,
         Attributes::of(copy_fn, delete_fn, extra_state)));
     return keyval;
 }
@@ -3623,7 +3914,8 @@ inline int Win::Create_keyval(Copy_attr_function *copy_fn, Delete_attr_function 
     MPI_Win_delete_attr_function *erase = &Attributes::on_delete;
     if (!delete_fn || delete_fn == &NULL_DELETE_FN) erase = MPI_WIN_NULL_DELETE_FN;
     int keyval = MPI_KEYVAL_INVALID;
-    typepack::Call()(MPI_Win_create_keyval(copy, erase, &keyval,
+    typepack::Call call;
+    call(MPI_Win_create_keyval(copy, erase, &keyval,
         Attributes::of(copy_fn, delete_fn, extra_state)));
     return keyval;
 }
@@ -3632,7 +3924,8 @@ inline Errhandler Comm::Create_errhandler(Errhandler_function *function)
 {
     MPI_Errhandler made = MPI_ERRHANDLER_NULL;
     MPI_Comm_errhandler_function *entry = typepack::Comm_handler::entry(function);
-    if (entry) typepack::Call()(MPI_Comm_create_errhandler(entry, &made));
+    typepack::Call call;
+    if (entry) call(MPI_Comm_create_errhandler(entry, &made));
     return Errhandler(made);
 }
 
@@ -3650,7 +3943,8 @@ inline Errhandler File::Create_errhandler(Errhandler_function *function)
 {
     MPI_Errhandler made = MPI_ERRHANDLER_NULL;
     MPI_File_errhandler_function *entry = typepack::File_handler::entry(function);
-    if (entry) typepack::Call()(MPI_File_create_errhandler(entry, &made));
+    typepack::Call call;
+    if (entry) call(MPI_File_create_errhandler(entry, &made));
     return Errhandler(made);
 }
 
@@ -3668,7 +3962,8 @@ inline Errhandler Win::Create_errhandler(Errhandler_function *function)
 {
     MPI_Errhandler made = MPI_ERRHANDLER_NULL;
     MPI_Win_errhandler_function *entry = typepack::Win_handler::entry(function);
-    if (entry) typepack::Call()(MPI_Win_create_errhandler(entry, &made));
+    typepack::Call call;
+    if (entry) call(MPI_Win_create_errhandler(entry, &made));
     return Errhandler(made);
 }
 
@@ -3692,7 +3987,8 @@ inline MPI_Errhandler Errhandler::once(int at, MPI_Errhandler made)
 
 inline void Errhandler::Free()
 {
-    if (!throws_) typepack::Call()(MPI_Errhandler_free(&handle_));
+    typepack::Call call;
+    if (!throws_) call(MPI_Errhandler_free(&handle_));
     *this = Errhandler();
 }
 
@@ -3706,7 +4002,8 @@ inline Intercomm Intracomm::Spawn(const char *command, const char *argv[], int m
     int array_of_errcodes[]) const
 {
     MPI_Comm made = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_spawn(command, const_cast<char **>(argv), maxprocs, info, root, handle_, &made,
+    typepack::Call call;
+    call(MPI_Comm_spawn(command, const_cast<char **>(argv), maxprocs, info, root, handle_, &made,
         array_of_errcodes));
     return Intercomm(made);
 }
@@ -3722,7 +4019,8 @@ inline Intercomm Intracomm::Spawn_multiple(int count, const char *array_of_comma
     const int array_of_maxprocs[], const Info array_of_info[], int root, int array_of_errcodes[]) const
 {
     MPI_Comm made = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_spawn_multiple(count, const_cast<char **>(array_of_commands),
+    typepack::Call call;
+    call(MPI_Comm_spawn_multiple(count, const_cast<char **>(array_of_commands),
         const_cast<char ***>(array_of_argv), array_of_maxprocs, typepack::handles(array_of_info), root, handle_, &made,
         array_of_errcodes));
     return Intercomm(made);
@@ -3731,7 +4029,8 @@ inline Intercomm Intracomm::Spawn_multiple(int count, const char *array_of_comma
 inline void Distgraphcomm::Get_dist_neighbors_count(int &indegree, int &outdegree, bool &weighted) const
 {
     int flag = 0;
-    typepack::Call()(MPI_Dist_graph_neighbors_count(handle_, &indegree, &outdegree, &flag));
+    typepack::Call call;
+    call(MPI_Dist_graph_neighbors_count(handle_, &indegree, &outdegree, &flag));
     weighted = flag != 0;
 }
 
@@ -3744,7 +4043,8 @@ inline void Op::Init(User_function *function, bool commute)
 {
     MPI_User_function *entry =
         typepack::Find<typepack::Operation, typepack::SLOTS>::entry(reinterpret_cast<typepack::Function>(function));
-    if (entry) typepack::Call()(MPI_Op_create(entry, commute, &handle_));
+    typepack::Call call;
+    if (entry) call(MPI_Op_create(entry, commute, &handle_));
 }
 
 inline Grequest Grequest::Start(Query_function *query_fn, Free_function *free_fn, Cancel_function *cancel_fn,
@@ -3756,30 +4056,42 @@ inline Grequest Grequest::Start(Query_function *query_fn, Free_function *free_fn
     state->cancel = cancel_fn;
     state->extra_state = extra_state;
     MPI_Request made = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Grequest_start(&typepack::Generalized::on_query, &typepack::Generalized::on_free,
+    typepack::Call call;
+    call(MPI_Grequest_start(&typepack::Generalized::on_query, &typepack::Generalized::on_free,
         &typepack::Generalized::on_cancel, state, &made));
     return Grequest(made);
 }
 
-inline void Init() { typepack::Call()(MPI_Init(0, 0)); }
+inline void Init() {
+    typepack::Call call;
+    call(MPI_Init(0, 0));
+}
 
-inline void Init(int &argc, char **&argv) { typepack::Call()(MPI_Init(&argc, &argv)); }
+inline void Init(int &argc, char **&argv) {
+    typepack::Call call;
+    call(MPI_Init(&argc, &argv));
+}
 
 inline int Init_thread(int required)
 {
     int provided = MPI_THREAD_SINGLE;
-    typepack::Call()(MPI_Init_thread(0, 0, required, &provided));
+    typepack::Call call;
+    call(MPI_Init_thread(0, 0, required, &provided));
     return provided;
 }
 
 inline int Init_thread(int &argc, char **&argv, int required)
 {
     int provided = MPI_THREAD_SINGLE;
-    typepack::Call()(MPI_Init_thread(&argc, &argv, required, &provided));
+    typepack::Call call;
+    call(MPI_Init_thread(&argc, &argv, required, &provided));
     return provided;
 }
 
-inline void Pcontrol(const int level, ...) { typepack::Call()(MPI_Pcontrol(level)); }
+inline void Pcontrol(const int level, ...) {
+    typepack::Call call;
+    call(MPI_Pcontrol(level));
+}
 
 inline void Register_datarep(const char *datarep, Datarep_conversion_function *read_conversion_fn,
     Datarep_conversion_function *write_conversion_fn, Datarep_extent_function *dtype_file_extent_fn, void *extra_state)
@@ -3789,7 +4101,8 @@ inline void Register_datarep(const char *datarep, Datarep_conversion_function *r
     state->write = write_conversion_fn;
     state->extent = dtype_file_extent_fn;
     state->extra_state = extra_state;
-    typepack::Call()(MPI_Register_datarep(datarep, read_conversion_fn ? &typepack::Datarep::on_read : 0,
+    typepack::Call call;
+    call(MPI_Register_datarep(datarep, read_conversion_fn ? &typepack::Datarep::on_read : 0,
         write_conversion_fn ? &typepack::Datarep::on_write : 0, &typepack::Datarep::on_extent, state));
 }
 

@@ -226,7 +226,8 @@ impl Level {
             return Err(code);
         }
         let parts: Vec<Part> = parts.into_iter().map(|part| Part(raw::Datatype(part))).collect();
-        let rest: Vec<_> = if combiner == raw::COMBINER_STRUCT {
+        let structs = [raw::COMBINER_STRUCT, raw::COMBINER_STRUCT_INTEGER];
+        let rest: Vec<_> = if structs.contains(&combiner) {
             // The number of blocks, then their lengths; as large counts if the datatype was made with them.
             let lengths: Vec<i64> = match large.is_empty() {
                 true => numbers.iter().skip(1).map(|number| i64::from(*number)).collect(),

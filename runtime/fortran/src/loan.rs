@@ -2,7 +2,9 @@
 //! gets the elements of the section in memory in which they follow each other. A call that writes to its buffer gives
 //! them back when it is complete.
 //!
-//! Only bytes that the call takes (`span.rs`) are copied. So the program may use all others meanwhile.
+//! Only bytes that the call takes (`span.rs`) are copied, and only bytes that it has changed are given back. So the program
+//! may use all others meanwhile: a call leaves gaps of datatypes alone, blocks of neighbours that do not exist, and
+//! partitions that have arrived before.
 
 use crate::descriptor::Descriptor;
 use crate::refusal::quietly;
@@ -78,7 +80,7 @@ impl Loan {
     /// Gives back what a complete call has written.
     #[inline(always)]
     pub fn give_back(self) {
-        if let Some(section) = self.copy {
+        if let Some(mut section) = self.copy {
             section.give_back();
         }
     }
@@ -99,15 +101,12 @@ pub struct Section {
     dimensions: SmallVec<[(usize, isize); 7]>,
     /// The blocks of the call.
     ranges: SmallVec<[(usize, usize); 1]>,
-    /// True if the call writes to the buffer.
-    written: bool,
     /// True if the blocks are partitions to send: the program says when each of them is ready.
     later: bool,
     /// The address of the memory, which `_memory` owns. The program's own library writes to it, so it is no slice.
     place: *mut u8,
     _memory: Vec<u128>,
-    /// What the memory contained before the call, if the call may leave bytes in the blocks alone. Bytes that it has not
-    /// changed are not given back.
+    /// What the memory contained before the call, if the call writes to it.
     before: Option<Vec<u128>>,
 }
 
@@ -139,10 +138,10 @@ impl Section {
         let ranges = span.within(total)?;
         let bytes = ranges.iter().map(|(_, last)| *last).max().unwrap_or(0);
         let mut memory = room(bytes)?;
-        let before = if written && span.has_gaps() { Some(room(bytes)?) } else { None };
+        let before = if written { Some(room(bytes)?) } else { None };
         let place = memory.as_mut_ptr().cast();
         let (base, later) = (base.cast(), span.has_parts() && !written);
-        Ok(Self { base, unit, dimensions, ranges, written, later, place, _memory: memory, before })
+        Ok(Self { base, unit, dimensions, ranges, later, place, _memory: memory, before })
     }
 
     /// Calls `work` for the pieces of a range that follow each other in the section, with their addresses in the
@@ -199,22 +198,23 @@ impl Section {
     }
 
     /// Copies back what the call has written.
-    pub fn give_back(&self) {
+    pub fn give_back(&mut self) {
         for at in 0..self.ranges.len() {
             self.give_block_back(at);
         }
     }
 
     /// Copies back what the call has written to one block. There may be no such block.
-    pub fn give_block_back(&self, block: usize) {
-        let Some(range) = self.ranges.get(block).copied().filter(|_| self.written) else { return };
-        let before = self.before.as_ref().map(|before| before.as_ptr().cast::<u8>());
-        // SAFETY: the block lies within the section and within the memory (`Span::within`), and the program keeps off it.
+    pub fn give_block_back(&mut self, block: usize) {
+        let Some(range) = self.ranges.get(block).copied() else { return };
+        let Some(before) = self.before.as_mut().map(|before| before.as_mut_ptr().cast::<u8>())
+        else {
+            return;
+        };
+        // SAFETY: the block lies within the section and within both copies (`Span::within`), and the program keeps off the
+        // bytes that the call changes.
         self.pieces(range, |to, at, length| unsafe {
-            match before {
-                None => copy_bytes(self.place.add(at), to, length),
-                Some(before) => copy_changed(self.place.add(at), before.add(at), to, length),
-            }
+            give_changed(self.place.add(at), before.add(at), to, length);
         });
     }
 }
@@ -244,19 +244,34 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// Copies the bytes that are not what they were.
+/// Copies the bytes that are not what they were, to both addresses.
 ///
 /// # Safety
 ///
 /// - There are so many bytes at all addresses, and they do not overlap.
-unsafe fn copy_changed(from: *const u8, before: *const u8, to: *mut u8, length: usize) {
-    for at in 0..length {
-        // SAFETY: the caller promises this (`# Safety`).
-        unsafe {
-            let byte = from.add(at).read();
-            if byte != before.add(at).read() {
-                to.add(at).write(byte);
+unsafe fn give_changed(from: *const u8, before: *mut u8, to: *mut u8, length: usize) {
+    let word = size_of::<u64>();
+    let mut at = 0;
+    // SAFETY: the caller promises so many bytes at each address (`# Safety`), and `at` stays below `length`.
+    unsafe {
+        while at < length {
+            let whole = length - at >= word;
+            if whole {
+                let (new, old) = (from.add(at).cast::<u64>(), before.add(at).cast::<u64>());
+                if new.read_unaligned() == old.read_unaligned() {
+                    at += word;
+                    continue;
+                }
             }
+            let end = if whole { at + word } else { length };
+            for at in at..end {
+                let byte = from.add(at).read();
+                if byte != before.add(at).read() {
+                    before.add(at).write(byte);
+                    to.add(at).write(byte);
+                }
+            }
+            at = end;
         }
     }
 }

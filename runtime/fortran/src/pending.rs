@@ -6,6 +6,7 @@
 //! library does not see.
 
 use crate::loan::{Loan, Section};
+use crate::refusal::quietly;
 use crate::{abi, raw};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ struct Pending {
     sections: SmallVec<[Box<Section>; 2]>,
     /// True from the start of the operation until its sections have what it has written.
     active: bool,
+    /// True if the request stays when the operation is complete.
+    persistent: bool,
 }
 
 /// An operation that several threads may look at.
@@ -51,12 +54,14 @@ fn find(request: raw::Request) -> Option<Shared> {
     locked(&TABLE).get(&request.0).cloned()
 }
 
-/// Says whether the library below has completed the operation of a request, or has not started it.
+/// Says whether the library below has completed the operation of a request, or has not started it. The call that completes
+/// a failed operation reports the error.
 fn is_complete(request: raw::Request) -> bool {
     let mut flag = 0;
     // SAFETY: the result is written to a number; a null address stands for `MPI_STATUS_IGNORE`.
-    let code =
-        unsafe { abi::PMPI_Request_get_status(request, &raw mut flag, std::ptr::null_mut()) };
+    let code = quietly(|| unsafe {
+        abi::PMPI_Request_get_status(request, &raw mut flag, std::ptr::null_mut())
+    });
     code == 0 && flag != 0
 }
 
@@ -68,11 +73,11 @@ pub fn keep<const N: usize>(code: c_int, request: raw::Request, loans: [Loan; N]
     if code != 0 || sections.is_empty() {
         return forget(code, request);
     }
-    let pending = Pending { sections, active: begun };
+    let mut pending = Pending { sections, active: begun, persistent: !begun };
     if begun && (request == raw::REQUEST_NULL || is_complete(request)) {
         // A library may have one request for all operations that complete at once.
         forget(code, request);
-        return pending.sections.iter().for_each(|section| section.give_back());
+        return pending.sections.iter_mut().for_each(|section| section.give_back());
     }
     change(|table| table.insert(request.0, Arc::new(Mutex::new(pending))));
 }
@@ -128,13 +133,12 @@ impl Seen {
 #[cold]
 fn finish(request: raw::Request, shared: &Shared, after: raw::Request) {
     let is_gone = after == raw::REQUEST_NULL;
-    if is_gone || is_complete(request) {
-        let mut pending = locked(shared);
-        if pending.active {
-            pending.active = false;
-            pending.sections.iter().for_each(|section| section.give_back());
-        }
+    let mut pending = locked(shared);
+    if pending.active && (is_gone || pending.persistent && is_complete(request)) {
+        pending.active = false;
+        pending.sections.iter_mut().for_each(|section| section.give_back());
     }
+    drop(pending);
     if is_gone {
         drop_entry(request, shared);
     }

@@ -75,6 +75,8 @@ pub const ERR_NO_MEM: c_int = 39;
 pub const ERRORS_RETURN: Errhandler = Errhandler(0x143);
 /// `MPI_COMBINER_STRUCT`.
 pub const COMBINER_STRUCT: c_int = 110;
+/// `MPI_COMBINER_STRUCT_INTEGER`, as typepack's library has it.
+pub const COMBINER_STRUCT_INTEGER: c_int = 20010;
 /// Handles below this number are predefined, and are the same integers in both languages.
 pub const PREDEFINED: usize = 0x1000;
 /// `MPI_MAX_INFO_VAL`, which is `MPI_MAX_PSET_NAME_LEN`, too.

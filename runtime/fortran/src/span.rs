@@ -10,8 +10,6 @@ use std::ffi::c_int;
 pub struct Span {
     /// The first byte of each block, and the byte behind its last one.
     ranges: SmallVec<[(i64, i64); 1]>,
-    /// True if the call may leave bytes in the blocks alone, because a datatype has gaps.
-    gaps: bool,
     /// The number of partitions, and their distance, if the only range is that of the first partition.
     parts: Option<(i64, i64)>,
     /// The bounds of the last datatype.
@@ -140,16 +138,9 @@ impl Span {
             let last = start.checked_add(bounds.high)?.checked_add(others.max(0))?;
             Some((first, last))
         };
-        self.gaps |=
-            bounds.low != 0 || bounds.high != bounds.extent || bounds.size != bounds.extent;
         self.ranges.try_reserve(1).map_err(|_| raw::ERR_NO_MEM)?;
         self.ranges.push(range().ok_or(raw::ERR_COUNT)?);
         Ok(())
-    }
-
-    /// Says whether the call may leave bytes in the blocks alone.
-    pub fn has_gaps(&self) -> bool {
-        self.gaps
     }
 
     /// Says whether the blocks are partitions.

@@ -209,6 +209,19 @@ fn refusal(command: &mut Command) -> String {
     text
 }
 
+/// The program names only `libmpifort_abi.so.1`, which has to find the library of the C functions.
+#[test]
+fn a_program_starts_without_mpiexec() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/f/hello.f90");
+    for compiler in compilers() {
+        let folder = folder(compiler);
+        let mut compile = command("mpifort", &folder);
+        compile.arg(format!("-fc={compiler}")).args(["-Wl,--as-needed", "-o", "alone"]);
+        run(compile.arg(&source));
+        run(Command::new(folder.join("alone")).env_remove("LD_LIBRARY_PATH"));
+    }
+}
+
 #[test]
 fn options_that_change_kinds_are_refused() {
     if compilers().is_empty() {

@@ -266,6 +266,6 @@ pub fn header(
     }
     out.push_str("\n#endif\n\n#ifdef __cplusplus\n}\n#endif\n\n");
     out.push_str("/* The C++ functions of MPI-2.2, if the program asks for them */\n\n");
-    out.push_str("#if defined(__cplusplus) && defined(TYPEPACK_CXX)\n#include \"mpicxx.h\"\n#endif\n\n#endif\n");
+    out.push_str("#if defined(__cplusplus) && defined(TYPEPACK_CXX)\nextern \"C++\" {\n#include \"mpicxx.h\"\n}\n#endif\n\n#endif\n");
     out
 }

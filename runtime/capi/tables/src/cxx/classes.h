@@ -28,7 +28,8 @@ const int SEEK_SET = typepack_stdio::set;
 const int SEEK_CUR = typepack_stdio::cur;
 const int SEEK_END = typepack_stdio::end;
 
-namespace MPI {
+/* All libraries of a program share what is kept here, also if they hide inline functions. */
+namespace MPI __attribute__((visibility("default"))) {
 
 typedef MPI_Aint Aint;
 typedef MPI_Offset Offset;
@@ -108,7 +109,7 @@ inline Thread &thread()
     return state;
 }
 
-/* One call of the library. */
+/* One call of the library. The object is made before the call. */
 class Call {
 public:
     Call() : outer_(thread())
@@ -122,6 +123,11 @@ public:
         const Error error = thread().error;
         if (error.act) {
             thread().error.act = 0;
+            if (outer_.calls > 0) {
+                /* A callback makes this call, and no exception may go through the library. The outer call throws. */
+                if (!outer_.error.act) outer_.error = error;
+                return;
+            }
             thread().calls = 0;
             error.act(error.handle, error.code, error.handler);
         }
@@ -159,7 +165,8 @@ template <class Kind, int N> struct Find {
 template <class Kind> struct Find<Kind, 0> {
     static typename Kind::C *entry(Function)
     {
-        Call()(MPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_NO_MEM));
+        Call call;
+        call(MPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_NO_MEM));
         return 0;
     }
 };

@@ -217,7 +217,8 @@ inline MPI_Errhandler Errhandler::once(int at, MPI_Errhandler made)
 
 inline void Errhandler::Free()
 {
-    if (!throws_) typepack::Call()(MPI_Errhandler_free(&handle_));
+    typepack::Call call;
+    if (!throws_) call(MPI_Errhandler_free(&handle_));
     *this = Errhandler();
 }
 
@@ -231,7 +232,8 @@ inline Intercomm Intracomm::Spawn(const char *command, const char *argv[], int m
     int array_of_errcodes[]) const
 {
     MPI_Comm made = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_spawn(command, const_cast<char **>(argv), maxprocs, info, root, handle_, &made,
+    typepack::Call call;
+    call(MPI_Comm_spawn(command, const_cast<char **>(argv), maxprocs, info, root, handle_, &made,
         array_of_errcodes));
     return Intercomm(made);
 }
@@ -247,7 +249,8 @@ inline Intercomm Intracomm::Spawn_multiple(int count, const char *array_of_comma
     const int array_of_maxprocs[], const Info array_of_info[], int root, int array_of_errcodes[]) const
 {
     MPI_Comm made = MPI_COMM_NULL;
-    typepack::Call()(MPI_Comm_spawn_multiple(count, const_cast<char **>(array_of_commands),
+    typepack::Call call;
+    call(MPI_Comm_spawn_multiple(count, const_cast<char **>(array_of_commands),
         const_cast<char ***>(array_of_argv), array_of_maxprocs, typepack::handles(array_of_info), root, handle_, &made,
         array_of_errcodes));
     return Intercomm(made);
@@ -256,7 +259,8 @@ inline Intercomm Intracomm::Spawn_multiple(int count, const char *array_of_comma
 inline void Distgraphcomm::Get_dist_neighbors_count(int &indegree, int &outdegree, bool &weighted) const
 {
     int flag = 0;
-    typepack::Call()(MPI_Dist_graph_neighbors_count(handle_, &indegree, &outdegree, &flag));
+    typepack::Call call;
+    call(MPI_Dist_graph_neighbors_count(handle_, &indegree, &outdegree, &flag));
     weighted = flag != 0;
 }
 
@@ -269,7 +273,8 @@ inline void Op::Init(User_function *function, bool commute)
 {
     MPI_User_function *entry =
         typepack::Find<typepack::Operation, typepack::SLOTS>::entry(reinterpret_cast<typepack::Function>(function));
-    if (entry) typepack::Call()(MPI_Op_create(entry, commute, &handle_));
+    typepack::Call call;
+    if (entry) call(MPI_Op_create(entry, commute, &handle_));
 }
 
 inline Grequest Grequest::Start(Query_function *query_fn, Free_function *free_fn, Cancel_function *cancel_fn,
@@ -281,30 +286,42 @@ inline Grequest Grequest::Start(Query_function *query_fn, Free_function *free_fn
     state->cancel = cancel_fn;
     state->extra_state = extra_state;
     MPI_Request made = MPI_REQUEST_NULL;
-    typepack::Call()(MPI_Grequest_start(&typepack::Generalized::on_query, &typepack::Generalized::on_free,
+    typepack::Call call;
+    call(MPI_Grequest_start(&typepack::Generalized::on_query, &typepack::Generalized::on_free,
         &typepack::Generalized::on_cancel, state, &made));
     return Grequest(made);
 }
 
-inline void Init() { typepack::Call()(MPI_Init(0, 0)); }
+inline void Init() {
+    typepack::Call call;
+    call(MPI_Init(0, 0));
+}
 
-inline void Init(int &argc, char **&argv) { typepack::Call()(MPI_Init(&argc, &argv)); }
+inline void Init(int &argc, char **&argv) {
+    typepack::Call call;
+    call(MPI_Init(&argc, &argv));
+}
 
 inline int Init_thread(int required)
 {
     int provided = MPI_THREAD_SINGLE;
-    typepack::Call()(MPI_Init_thread(0, 0, required, &provided));
+    typepack::Call call;
+    call(MPI_Init_thread(0, 0, required, &provided));
     return provided;
 }
 
 inline int Init_thread(int &argc, char **&argv, int required)
 {
     int provided = MPI_THREAD_SINGLE;
-    typepack::Call()(MPI_Init_thread(&argc, &argv, required, &provided));
+    typepack::Call call;
+    call(MPI_Init_thread(&argc, &argv, required, &provided));
     return provided;
 }
 
-inline void Pcontrol(const int level, ...) { typepack::Call()(MPI_Pcontrol(level)); }
+inline void Pcontrol(const int level, ...) {
+    typepack::Call call;
+    call(MPI_Pcontrol(level));
+}
 
 inline void Register_datarep(const char *datarep, Datarep_conversion_function *read_conversion_fn,
     Datarep_conversion_function *write_conversion_fn, Datarep_extent_function *dtype_file_extent_fn, void *extra_state)
@@ -314,7 +331,8 @@ inline void Register_datarep(const char *datarep, Datarep_conversion_function *r
     state->write = write_conversion_fn;
     state->extent = dtype_file_extent_fn;
     state->extra_state = extra_state;
-    typepack::Call()(MPI_Register_datarep(datarep, read_conversion_fn ? &typepack::Datarep::on_read : 0,
+    typepack::Call call;
+    call(MPI_Register_datarep(datarep, read_conversion_fn ? &typepack::Datarep::on_read : 0,
         write_conversion_fn ? &typepack::Datarep::on_write : 0, &typepack::Datarep::on_extent, state));
 }
 

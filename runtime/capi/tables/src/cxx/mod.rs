@@ -235,7 +235,8 @@ fn method(row: &Method, f: &Function, rules: &[Rule], status: bool) -> (String, 
     };
     let mut lines: Vec<String> = arguments.iter().map(|argument| argument.before.clone()).collect();
     if f.returns == "int" {
-        lines.push(format!("typepack::Call()({call});"));
+        lines.push("typepack::Call call;".to_owned());
+        lines.push(format!("call({call});"));
     }
     lines.extend(arguments.iter().map(|argument| argument.after.clone()));
     lines.push(last);
@@ -442,7 +443,8 @@ fn keyvals(class: &str, prefix: &str) -> [String; 2] {
     MPI_{prefix}_delete_attr_function *erase = &Attributes::on_delete;
     if (!delete_fn || delete_fn == &NULL_DELETE_FN) erase = MPI_{upper}_NULL_DELETE_FN;
     int keyval = MPI_KEYVAL_INVALID;
-    typepack::Call()(MPI_{prefix}_create_keyval(copy, erase, &keyval,
+    typepack::Call call;
+    call(MPI_{prefix}_create_keyval(copy, erase, &keyval,
         Attributes::of(copy_fn, delete_fn, extra_state)));
     return keyval;
 }}
@@ -465,7 +467,8 @@ fn handlers(class: &str, at: usize) -> [String; 2] {
 {{
     MPI_Errhandler made = MPI_ERRHANDLER_NULL;
     MPI_{class}_errhandler_function *entry = typepack::{class}_handler::entry(function);
-    if (entry) typepack::Call()(MPI_{class}_create_errhandler(entry, &made));
+    typepack::Call call;
+    if (entry) call(MPI_{class}_create_errhandler(entry, &made));
     return Errhandler(made);
 }}
 
