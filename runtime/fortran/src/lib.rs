@@ -14,7 +14,8 @@
 //! 5. `descriptor.rs`: an array as Fortran passes it; `layout.rs`: where the bytes of a datatype lie; `shape.rs`: an array section as a datatype; `section.rs`: choice
 //!    buffers by descriptor.
 //! 6. `hand.rs`: routines that the tables do not describe. `probe.rs`: what the probe of `mpifort` asks. `removed.rs`:
-//!    names that MPI-3.0 removed. `exports.rs`: all others, made by `build.rs` from `runtime/capi/abi/functions.csv` and `runtime/capi/abi/fortran.csv`.
+//!    names that MPI-3.0 removed. `exports.rs`: all others, made by `build.rs` from `runtime/capi/abi/functions.csv` and
+//!    `runtime/capi/abi/fortran.csv`.
 
 mod abi;
 mod raw;
