@@ -306,6 +306,8 @@ mod tests {
             ),
             ("explain double --asm --direction up", "--direction: 'up' is not one of pack, unpack"),
             ("info --measure=0", "--measure: 0 is not in 1..=3600"),
+            ("fortran --fc", "--fc: the value is missing"),
+            ("fortran gfortran", "gfortran: unknown argument (see typepack fortran --help)"),
             ("info --frob", "--frob: unknown argument (see typepack info --help)"),
             (
                 "explain double --count few",

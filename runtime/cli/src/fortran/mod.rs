@@ -1,7 +1,7 @@
 //! `typepack fortran`: makes the Fortran modules for a compiler.
 //!
-//! `mpifort` makes them, as it does when a compiler is first used; this command runs it. So there is one place that knows
-//! how: `runtime/launcher/src/wrapper/fortran.rs`.
+//! `mpifort` makes them, as it does when a compiler is first used; this command runs it. So there is one place that
+//! knows how: `runtime/launcher/src/wrapper/fortran.rs`.
 
 use crate::agree::{FAILURE, say};
 use crate::run::executable;

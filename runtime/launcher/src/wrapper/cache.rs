@@ -31,8 +31,8 @@ pub struct Place {
     private: bool,
 }
 
-/// Returns the places, the best first. `prefix` is the folder for modules in the prefix; `variable` returns the value of
-/// an environment variable.
+/// Returns the places, the best first. `prefix` is the folder for modules in the prefix; `variable` returns the value
+/// of an environment variable.
 pub fn places(
     prefix: Option<&Path>,
     variable: impl Fn(&str) -> Option<std::ffi::OsString>,
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
         assert_eq!(place.complete("fc-1"), Some(folder));
         // Somebody else could have written to this one.
-        let open = fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         fs::set_permissions(&place.folder, open).expect("it is ours");
         assert_eq!(place.complete("fc-1"), None);
         let error = place.begin().expect_err("the place is refused");

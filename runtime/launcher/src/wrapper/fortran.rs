@@ -25,8 +25,8 @@ const PROBE: &str = include_str!("probe.f90");
 ///
 /// # Errors
 ///
-/// Returns a message and an exit code if the compiler cannot be run or refuses a module, or if there is no place for the
-/// modules.
+/// Returns a message and an exit code if the compiler cannot be run or refuses a module, or if there is no place for
+/// the modules.
 pub fn modules(compiler: &[OsString], places: &mut Places) -> Result<Option<String>, (String, u8)> {
     let wrong = |message| (message, 1);
     // Options may also be part of the compiler's name (`-fc="gfortran -i8"`).

@@ -1,9 +1,9 @@
 //! The code of the compiler wrappers `bin/mpicc.rs`, `bin/mpicxx.rs` and `bin/mpifort.rs`.
 //!
-//! The steps: `prefix.rs` finds the header and the library from the wrapper's own path. `line.rs` decides
-//! whether the command line is a query or a compilation, and completes the compiler's arguments. `fortran.rs` finds or
-//! makes the Fortran modules for the compiler; `cache.rs` knows where they are, and `kinds.rs` refuses options. This file
-//! prints the answer to a query, or replaces the wrapper's process with the compiler (`execvp`).
+//! The steps: `prefix.rs` finds the header and the library from the wrapper's own path. `line.rs` decides whether
+//! the command line is a query or a compilation, and completes the compiler's arguments. `fortran.rs` finds or
+//! makes the Fortran modules for the compiler; `cache.rs` knows where they are, and `kinds.rs` refuses options.
+//! This file prints the answer to a query, or replaces the wrapper's process with the compiler (`execvp`).
 //!
 //! Invariants:
 //! - A wrapper always compiles for the MPI ABI and with the header and the library of its own prefix. No
