@@ -201,7 +201,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// What is installed, except for the examples.
-const INSTALLED: [&str; 47] = [
+const INSTALLED: [&str; 49] = [
     "bin/",
     "bin/mpiCC",
     "bin/mpic++",
@@ -248,6 +248,7 @@ const INSTALLED: [&str; 47] = [
     "share/typepack/",
     "share/typepack/examples/",
     "share/typepack/examples/c/",
+    "share/typepack/examples/fortran/",
     "share/typepack/examples/python/",
     "share/typepack/installed",
 ];
@@ -255,11 +256,11 @@ const INSTALLED: [&str; 47] = [
 /// Returns all installed names: those of [`INSTALLED`] and the examples.
 fn all_installed() -> Vec<String> {
     let mut found: Vec<String> = INSTALLED.map(String::from).into();
-    for folder in ["c", "python"] {
+    for folder in ["c", "fortran", "python"] {
         let sources = fs::read_dir(root().join("runtime/examples").join(folder)).expect(folder);
         for file in sources {
             let name = file.expect(folder).file_name().into_string().expect("a name in UTF-8");
-            if name.ends_with(".c") || name.ends_with(".py") {
+            if [".c", ".f90", ".py"].iter().any(|ending| name.ends_with(ending)) {
                 found.push(format!("share/typepack/examples/{folder}/{name}"));
             }
         }
