@@ -39,6 +39,7 @@ fn the_code_of_the_guide_is_the_code_of_the_examples() {
                 "rust" => ("rust", ".rs"),
                 "c" => ("c", ".c"),
                 "python" => ("python", ".py"),
+                "fortran" => ("fortran", ".f90"),
                 "sh" | "text" | "" | "none" | "toml" => continue,
                 other => {
                     faults.push(format!("{page}:{}: a block of `{other}`", block.line));

@@ -67,11 +67,12 @@ fn command(name: &str, folder: &Path) -> Command {
     command
 }
 
-/// Compiles `f/SOURCE` and `others` with each compiler, and runs the program with `ranks` ranks.
-fn program(source: &str, others: &[&str], ranks: usize) {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/f");
+/// Compiles `PLACE/SOURCE` and `others` with each compiler, and runs the program with each number of ranks. The programs
+/// of different places have different directories, because their names may be equal.
+fn program(place: &str, source: &str, others: &[&str], sizes: &[usize]) {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(place);
     for compiler in compilers() {
-        let folder = folder(compiler);
+        let folder = folder(&format!("{compiler}-{}", place.replace(['/', '.'], "")));
         let name = source.split('.').next().expect("a name");
         let mut objects = Vec::new();
         for other in others {
@@ -86,38 +87,44 @@ fn program(source: &str, others: &[&str], ranks: usize) {
             .arg(sources.join(source));
         run(compile.args(objects));
         let program = format!("./{name}");
-        run(command("mpiexec", &folder).args([
-            "-timeout",
-            "300",
-            "-n",
-            &ranks.to_string(),
-            &program,
-        ]));
+        for ranks in sizes {
+            let ranks = ranks.to_string();
+            run(command("mpiexec", &folder).args(["-timeout", "300", "-n", &ranks, &program]));
+        }
     }
 }
 
 macro_rules! programs {
-    ($($name:ident $source:literal $others:expr;)*) => {
+    ($place:literal: $($name:ident $source:literal $others:expr, $sizes:expr;)*) => {
         $(
             #[test]
             fn $name() {
-                program($source, &$others, 2);
+                program($place, $source, &$others, &$sizes);
             }
         )*
     };
 }
 
 programs! {
-    hello "hello.f90" [];
-    messages "messages.f90" [];
-    sections "sections.f90" [];
-    both_modules "both.f90" [];
-    campaign "campaign.f90" [];
-    odd_datatypes "edges.f90" [];
-    callbacks "callbacks.f90" [];
-    the_module_mpi "old_module.f90" [];
-    fixed_source_form "fixed.f" [];
-    languages "languages.f90" ["languages.c"];
+    "tests/f":
+    hello "hello.f90" [], [2];
+    messages "messages.f90" [], [2];
+    sections "sections.f90" [], [2];
+    both_modules "both.f90" [], [2];
+    campaign "campaign.f90" [], [2];
+    odd_datatypes "edges.f90" [], [2];
+    callbacks "callbacks.f90" [], [2];
+    the_module_mpi "old_module.f90" [], [2];
+    fixed_source_form "fixed.f" [], [2];
+    languages "languages.f90" ["languages.c"], [2];
+}
+
+programs! {
+    "../examples/fortran":
+    example_halo "halo.f90" [], [1, 2, 3, 4];
+    example_array "array.f90" [], [1, 2, 3, 4];
+    example_neighbors "neighbors.f90" [], [1, 2, 3, 4];
+    example_languages "languages.f90" ["languages.c"], [2];
 }
 
 /// A program that was compiled with modules of another version says so in one line when it starts, in all three forms.

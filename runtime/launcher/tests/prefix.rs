@@ -208,7 +208,7 @@ pub fn names(folder: &Path) -> Vec<String> {
 }
 
 /// What is installed, except for the examples.
-const INSTALLED: [&str; 50] = [
+const INSTALLED: [&str; 51] = [
     "bin/",
     "bin/mpiCC",
     "bin/mpic++",
@@ -257,6 +257,7 @@ const INSTALLED: [&str; 50] = [
     "share/typepack/",
     "share/typepack/examples/",
     "share/typepack/examples/c/",
+    "share/typepack/examples/fortran/",
     "share/typepack/examples/python/",
     "share/typepack/installed",
 ];
@@ -264,11 +265,11 @@ const INSTALLED: [&str; 50] = [
 /// Returns all installed names: those of [`INSTALLED`] and the examples.
 pub fn all_installed() -> Vec<String> {
     let mut found: Vec<String> = INSTALLED.map(String::from).into();
-    for folder in ["c", "python"] {
+    for folder in ["c", "fortran", "python"] {
         let sources = fs::read_dir(root().join("runtime/examples").join(folder)).expect(folder);
         for file in sources {
             let name = file.expect(folder).file_name().into_string().expect("a name in UTF-8");
-            if name.ends_with(".c") || name.ends_with(".py") {
+            if [".c", ".f90", ".py"].iter().any(|ending| name.ends_with(ending)) {
                 found.push(format!("share/typepack/examples/{folder}/{name}"));
             }
         }
