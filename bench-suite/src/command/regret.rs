@@ -51,7 +51,7 @@ pub(crate) enum RegretCommand {
 #[derive(clap::Args)]
 pub(crate) struct PackRegretArguments {
     /// Names of the reference layouts to measure, separated by commas. By default all; with --quick, the layouts
-    /// with which the compilation policy is measured.
+    /// with which the compilation policy is measured, and contig.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     layout: Vec<String>,
     /// The direction to measure.
@@ -111,7 +111,10 @@ fn pack(arguments: &PackRegretArguments) -> Result<String, Failure> {
     let mut work: Vec<(&LayoutDefinition, u64)> = Vec::new();
     if is_wanted(Part::Kernels) {
         let sizes: &[u64] = if arguments.quick { &QUICK } else { &SIZES };
-        let is_quick = |name: &str| regret::LAYOUTS.iter().any(|(layout, _)| *layout == name);
+        // Contiguous data have the chooser of copies.
+        let is_quick = |name: &str| {
+            name == "contig" || regret::LAYOUTS.iter().any(|(layout, _)| *layout == name)
+        };
         let all = !arguments.quick || !arguments.layout.is_empty();
         for &layout in chosen.iter().filter(|layout| all || is_quick(&layout.name)) {
             let sizes = sizes_of(layout, sizes).into_iter();

@@ -12,8 +12,8 @@ use std::fmt::Write;
 pub const FREE: &str = "free";
 /// The name of the static order in rows: what the library does without measurements (`TYPEPACK_TUNE=off`).
 pub const STATIC: &str = "static";
-/// The beginning of the names of the jobs in which one chooser is off, and of their value of `TYPEPACK_TUNE`. The name of
-/// the chooser follows.
+/// The beginning of the names of the jobs in which one chooser is off, and of their value of `TYPEPACK_TUNE`. The name
+/// of the chooser follows.
 pub const OFF: &str = "off:";
 /// The least gain of a chooser that is worth its code.
 const LEAST_GAIN: f64 = 1.05;

@@ -30,9 +30,9 @@
 //!   a cost counts as at most `OUTLIER` medians, and a cost before any median as nothing.
 //!
 //! `shared.rs` has choosers that several threads share, `form.rs` the keys of choices, `store.rs` what is known about
-//! them, `candidates.rs` joins a chooser with both, and `tune.rs` says which choosers measure. So a user brings a table of ways and one function that returns
-//! the key of a call. `contiguous/own.rs`, `plan/contest.rs`, the runtime (transports, collective calls, waits, files)
-//! and the interposer use choosers.
+//! them, `candidates.rs` joins a chooser with both, and `tune.rs` says which choosers measure. So a user brings a table
+//! of ways and one function that returns the key of a call. `contiguous/own.rs`, `plan/contest.rs`, the runtime
+//! (transports, collective calls, waits, files) and the interposer use choosers.
 
 mod candidates;
 mod form;

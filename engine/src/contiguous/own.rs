@@ -43,8 +43,8 @@ static CLOCK: OnceLock<Clock> = OnceLock::new();
 
 /// Sets the clock, with which choosers measure. Only the first call has an effect. Unless `copies` is true, or without
 /// a clock, all copies take vector moves, unless their caller asks for another method or
-/// [`set_fixed`](typepack_leaf::contiguous::set_fixed) has fixed one. The choosers of copies begin with what the process
-/// knows when the first long run is copied ([`store`]).
+/// [`set_fixed`](typepack_leaf::contiguous::set_fixed) has fixed one. The choosers of copies begin with what the
+/// process knows when the first long run is copied ([`store`]).
 pub fn set_clock(clock: Clock, copies: bool) {
     let _first = CLOCK.set(clock);
     if !copies {

@@ -9,7 +9,8 @@
 //!
 //! 1. Each rank allocates its part in its heap. It then tells all other ranks where the part is, or that
 //!    the allocation failed.
-//! 2. Each rank maps the heaps of the others, and tells all other ranks whether it succeeded.
+//! 2. Each rank maps the heaps of the others, and tells all other ranks whether it succeeded. A rank that has failed in
+//!    step 1 tells so again.
 //! 3. If a rank has received success from all ranks, it has the region. Otherwise all ranks free their
 //!    parts and return an error.
 //!
@@ -198,14 +199,24 @@ impl Parts {
             Ok(own) => [0, own.offset(), bytes as u64],
             Err(_) => [ReplyWord::to(&own, 0).word(), 0, 0],
         };
-        let all = tell(comm, said)?;
-        let own = match all_could(&all, own, "has too little memory for its part") {
+        let all = tell(comm, said);
+        let own = match &all {
+            Ok(all) => all_could(all, own, "has too little memory for its part"),
+            Err(error) => Err(error.clone()),
+        };
+        // 2. Map the parts of the other ranks. A rank that has failed takes part in this step, too: another rank may
+        // have got the words of step 1 and not know that this one has failed.
+        let parts = match (&own, &all) {
+            (Ok(own), Ok(all)) => find(comm, own, all),
+            (Err(error), _) | (_, Err(error)) => Err(error.clone()),
+        };
+        let told = tell(comm, [ReplyWord::to(&parts, 0).word(), 0, 0]);
+        all?;
+        let own = match own {
             Ok(own) => own,
             Err(error) => return Ok(Err(error)),
         };
-        // 2. Map the parts of the other ranks.
-        let parts = find(comm, &own, &all);
-        let all = match tell(comm, [ReplyWord::to(&parts, 0).word(), 0, 0]) {
+        let all = match told {
             Ok(all) => all,
             Err(error) => {
                 // Other ranks may already have received success from all ranks and use this part. So this
@@ -314,12 +325,12 @@ fn exchange<const N: usize>(comm: &Communicator, mine: [u64; N]) -> Result<Vec<[
     // `known` holds the words of this rank, then the words of the next rank, and so on.
     let mut known = vec![[0; N]; size];
     known[0] = mine;
-    let mut step = 1;
+    let (mut step, mut result) = (1, Ok(()));
     while step < size {
         let count = step.min(size - step);
         let (have, rest) = known.split_at_mut(step);
         let len = (count * size_of::<[u64; N]>()) as u64;
-        comm.scope_in(Space::Region, |scope| -> Result<()> {
+        let round = comm.scope_in(Space::Region, |scope| -> Result<()> {
             scope.isend_elements(
                 have[..count].as_flattened(),
                 byte,
@@ -331,9 +342,12 @@ fn exchange<const N: usize>(comm: &Communicator, mine: [u64; N]) -> Result<Vec<[
             let received = scope.irecv_elements(arrives, byte, len, (rank + step) % size, 0)?;
             scope.wait(received)?;
             Ok(())
-        })??;
+        });
+        // The other ranks wait for the words of this rank in each round, so a round that has failed does not end the
+        // call.
+        result = result.and(round.flatten());
         step *= 2;
     }
     known.rotate_right(rank);
-    Ok(known)
+    result.map(|()| known)
 }

@@ -12,7 +12,7 @@
 
 use crate::sys::cma::{self, Range};
 use std::num::NonZeroU32;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 
 /// The error of a copy: this rank cannot access the other rank's memory.
 #[derive(Clone, Copy, Debug)]
@@ -33,34 +33,45 @@ enum Access {
     Refused,
 }
 
-/// How this rank reads the memory of the other ranks.
+/// How this rank reads the memory of the other ranks. No thread holds the lock while it attempts an access.
 #[derive(Debug, Default)]
-pub struct Readers(Mutex<Vec<Access>>);
+pub struct Readers(RwLock<Vec<Access>>);
 
 impl Readers {
-    /// Calls `with` with the entry of `rank`.
-    fn at<R>(&self, rank: usize, with: impl FnOnce(&mut Access) -> R) -> R {
-        let mut ranks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the entry of `rank`.
+    fn get(&self, rank: usize) -> Access {
+        let ranks = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        ranks.get(rank).copied().unwrap_or_default()
+    }
+
+    /// Replaces the entry of `rank`, if `may` permits this. Returns the entry.
+    #[cold]
+    fn set(&self, rank: usize, access: Access, may: impl FnOnce(&Access) -> bool) -> Access {
+        let mut ranks = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if ranks.len() <= rank {
             ranks.resize(rank + 1, Access::Unknown);
         }
-        with(&mut ranks[rank])
+        if may(&ranks[rank]) {
+            ranks[rank] = access;
+        }
+        ranks[rank]
     }
 
     /// Returns the reader of the memory of `rank`; `None` if this rank must not read that memory. Only the first call
-    /// for which `probe` returns a probe attempts an access. (A rank that is still joining the job has none.)
+    /// for which `probe` returns a probe attempts an access, and calls of other threads that begin meanwhile. (A rank
+    /// that is still joining the job has no probe.)
     pub fn of(&self, rank: usize, probe: impl FnOnce() -> Option<Probe>) -> Option<Reader> {
-        self.at(rank, |access| {
-            if matches!(access, Access::Unknown)
-                && let Some(probe) = probe()
-            {
-                *access = attempt(probe).map_or(Access::Refused, Access::Allowed);
-            }
-            match *access {
-                Access::Allowed(reader) => Some(reader),
-                Access::Unknown | Access::Refused => None,
-            }
-        })
+        let mut access = self.get(rank);
+        if matches!(access, Access::Unknown)
+            && let Some(probe) = probe()
+        {
+            let found = attempt(probe).map_or(Access::Refused, Access::Allowed);
+            access = self.set(rank, found, |access| matches!(access, Access::Unknown));
+        }
+        match access {
+            Access::Allowed(reader) => Some(reader),
+            Access::Unknown | Access::Refused => None,
+        }
     }
 
     /// Attempts the access to the memory of `rank` again, after the system has refused a read that the program has
@@ -69,13 +80,13 @@ impl Readers {
     #[cold]
     pub fn doubt(&self, rank: usize, probe: impl FnOnce() -> Option<Probe>) {
         let reader = probe().and_then(attempt);
-        self.at(rank, |access| *access = reader.map_or(Access::Refused, Access::Allowed));
+        self.set(rank, reader.map_or(Access::Refused, Access::Allowed), |_| true);
     }
 
     /// From now on, this rank does not read the memory of `rank`.
     #[cold]
     pub fn refuse(&self, rank: usize) {
-        self.at(rank, |access| *access = Access::Refused);
+        self.set(rank, Access::Refused, |_| true);
     }
 }
 

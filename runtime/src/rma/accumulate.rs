@@ -30,6 +30,9 @@ use typepack_engine::{Cursor, Elements, pack_raw, unpack_raw};
 /// elements.
 const CHUNK: u64 = 8 << 10;
 
+/// Greatest number of bytes that an accumulate updates by instructions in one turn.
+const TURN: usize = 64 << 10;
+
 /// What an accumulate does with an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
@@ -324,7 +327,8 @@ impl Window {
         // parts. The caller guarantees that the elements of `from` and `result` are valid and overlap nothing
         // (condition of `# Safety`).
         let done = unsafe { job.run(&place, &Stream::new(from), &Stream::new(result), 0..bytes) };
-        self.note_many(target, elements);
+        self.note_stores();
+        job.run.note(result.is_none());
         done
     }
 
@@ -383,6 +387,9 @@ impl Window {
             unsafe { atomic::compare_and_swap(at, new, compare, result, size, turns)? };
         if !by_instruction {
             self.note_stores();
+            if matches!(size, 4 | 8) {
+                turns.0.note(1);
+            }
         }
         Ok(())
     }
@@ -404,6 +411,13 @@ impl<'a> Run<'a> {
     ) -> Self {
         let atomic = element.named.and_then(|named| ElementUpdate::new(update, named));
         Self { site, size: element.size, elements, update, atomic, combine, alone }
+    }
+
+    /// Notes that the update is over, as a reason for or against locks at the target.
+    pub fn note(&self, without_results: bool) {
+        if let (Some(atomic), false) = (self.atomic, self.alone) {
+            self.site.note(if atomic.is_plain(without_results) { 1 } else { self.elements });
+        }
     }
 
     /// Updates `elements` elements at `at`, which is `offset` in the memory of the target. `kept` is the lock of the
@@ -452,13 +466,18 @@ impl<'a> Run<'a> {
                         let work = if is_plain { 1 } else { self.elements };
                         match self.site.turn(number, work)? {
                             Turn::Held(held) => held,
-                            Turn::Inside(_inside) => {
-                                // SAFETY: the elements are aligned and valid, as are operands and results. All other
-                                // ranks update these elements by atomic instructions too, as long as `_inside` lives:
-                                // the choice depends on the size and the address of an element and on the target's
-                                // mode, and a window's memory has the same alignment in all processes.
-                                unsafe { atomic.run(at, operands, results, elements - done) };
-                                return Ok(());
+                            Turn::Inside(inside) => {
+                                // A rank that changes the target to locks waits for the end of this turn.
+                                let next = (elements - done).min((TURN / self.size).max(1));
+                                // SAFETY: `done + next` is at most `elements`. The elements are aligned and valid,
+                                // as are operands and results. All other ranks update these elements by atomic
+                                // instructions too, as long as `inside` lives: the choice depends on the size and the
+                                // address of an element and on the target's mode, and a window's memory has the same
+                                // alignment in all processes.
+                                unsafe { atomic.run(at, operands, results, next) };
+                                drop(inside);
+                                done += next;
+                                continue;
                             }
                         }
                     }

@@ -88,11 +88,6 @@ pub struct Window {
     /// Whether this rank may have stored to mapped memory of the window since its accesses were ordered
     /// (`order_accesses`).
     stored: AtomicBool,
-    /// For each target, how many single elements this rank has updated under locks since it has updated many elements
-    /// (`mechanism.rs`).
-    singles: Box<[AtomicU32]>,
-    /// Whether a number of `singles` may not be 0.
-    has_singles: AtomicBool,
     /// The tag of requests to ranks whose memory this rank cannot map.
     tag: i32,
     /// Held while this rank changes memory that it has locked exclusively. Such changes are not atomic, so the threads

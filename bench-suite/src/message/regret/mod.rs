@@ -3,8 +3,8 @@
 //!
 //! The flow: `command.rs` (arguments) -> `candidate.rs` (the forced ways that are possible for a row, and the
 //! environment variables that force them) -> this file (jobs of one installed typepack, one for each way, one for the
-//! static order, and one without each chooser, that take turns) -> `report.rs` (table, CSV, summary). `../../regret/` computes regrets and
-//! verdicts.
+//! static order, and one without each chooser, that take turns) -> `report.rs` (table, CSV, summary). `../../regret/`
+//! computes regrets and verdicts.
 //!
 //! Invariant: every row is measured with new jobs. So the free choice has learned nothing when a row
 //! begins, and the time of all exchanges of its job includes the learning.
@@ -76,7 +76,8 @@ impl<'a> Jobs<'a> {
     }
 
     /// Measures `row` with new jobs: one for the free choice, one for the static order, one for each of `candidates`,
-    /// and one without each chooser that acts in the row. Adds a line to `faults` for each job that fails, and a line if the row cannot be judged.
+    /// and one without each chooser that acts in the row. Adds a line to `faults` for each job that fails, and a line
+    /// if the row cannot be judged.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@
 //! ranks use at this target. A target begins with instructions. An update of many elements changes to locks, except
 //! `MPI_REPLACE` without a result and `MPI_NO_OP`, which are no quicker under locks. A rank that has updated only
 //! single elements under locks since then changes back to instructions: at the end of its epoch, or after some updates
-//! ([`SINGLES`]). Only updates on the short way (`short.rs`) count for this. The hint `mpi_accumulate_granularity`
-//! fixes one of the two.
+//! ([`SINGLES`]). The updates that a rank carries out for others count there, too. The hint
+//! `mpi_accumulate_granularity` fixes one of the two.
 //!
 //! To locks: a rank that updates by instructions says so in a word of its own block (a thread that is *inside* has made
 //! the word odd), and then looks at the mode again. A rank that wants locks changes the mode to `ENDING`, and waits
@@ -23,11 +23,12 @@
 //! Each change of the mode counts in its upper bits. So a rank that was stopped within a change, and goes on when the
 //! others have changed the mode meanwhile, changes nothing.
 
-use super::ranges::{Held, Patience, Pauses, hold, state_of};
+use super::ranges::{Held, LongWait, Patience, Pauses, hold, state_of};
 use crate::rma::window::words::{INSIDE, RANGE_LOCKS, SharedWord, Word, Words};
 use crate::shm::layout::State;
 use crate::{Error, ErrorKind, Result};
-use std::sync::atomic::AtomicU64;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The bits of the mode that say what the ranks use. The others count the changes.
 const KIND: u64 = 7;
@@ -87,19 +88,20 @@ fn permits_instructions(mode: u64) -> bool {
     matches!(mode & KIND, INSTRUCTIONS | ALWAYS_INSTRUCTIONS)
 }
 
-/// Enters the updates by instructions at the target with this mode; `None` if the target uses locks. `word` returns the
-/// words of this rank; a thread takes the first word that no other thread uses.
+/// Enters the updates by instructions at the target with this mode; `None` if the target uses locks. `word` is the
+/// first word of this rank; if another thread uses it, `wait` takes another one.
 #[inline(always)]
 fn enter<'a, W: SharedWord>(
     mode: &W,
-    word: impl Fn(usize) -> Result<&'a W>,
+    word: &'a W,
+    wait: impl Fn() -> Result<Inside<'a, W>>,
 ) -> Result<Option<Inside<'a, W>>> {
     if !permits_instructions(mode.value()) {
         return Ok(None);
     }
-    let inside = match take(word(0)?) {
+    let inside = match take(word) {
         Some(inside) => inside,
-        None => take_any(word, STUCK)?,
+        None => wait()?,
     };
     Ok(permits_instructions(mode.value()).then_some(inside))
 }
@@ -112,32 +114,37 @@ fn take<W: SharedWord>(word: &W) -> Option<Inside<'_, W>> {
     is_free.then(|| Inside { word, after: old.wrapping_add(2) })
 }
 
-/// Takes the first word that no other thread uses. Waits until there is one.
+/// Takes the first word that no other thread uses. Waits until there is one; calls `look` from time to time if the wait
+/// is long. `is_stuck` says whether an earlier wait has ended with an error at this value of this word.
 ///
-/// # Errors
-/// Returns `ErrorKind::Other` if no word has changed in `most` pauses. The threads of this rank change their words in
-/// each update. So another rank has written to the words, which only this rank may write.
+/// # Errors Returns the values of the words if no word has changed in `most` pauses, or if all are stuck. The threads
+/// of this rank change their words in each update. So another rank has written to the words, which only this rank may
+/// write.
 #[cold]
 fn take_any<'a, W: SharedWord>(
-    word: impl Fn(usize) -> Result<&'a W>,
+    words: &[&'a W; INSIDE],
     most: u32,
-) -> Result<Inside<'a, W>> {
+    is_stuck: impl Fn(usize, u64) -> bool,
+    mut look: impl FnMut(),
+) -> std::result::Result<Inside<'a, W>, [u64; INSIDE]> {
     let mut pauses = Pauses::new(true);
     let (mut before, mut unchanged) = ([0; INSIDE], 0);
     loop {
         let mut now = [0; INSIDE];
-        for (number, value) in now.iter_mut().enumerate() {
-            let word = word(number)?;
+        for (&word, value) in words.iter().zip(&mut now) {
             if let Some(inside) = take(word) {
                 return Ok(inside);
             }
             *value = word.value();
         }
         unchanged = if now == before { unchanged + 1 } else { 0 };
-        if unchanged >= most {
-            return Err(stuck(&format!("all {INSIDE} words of this rank say")));
+        if unchanged >= most || (0..).zip(now).all(|(number, value)| is_stuck(number, value)) {
+            return Err(now);
         }
         before = now;
+        if pauses.are_long() {
+            look();
+        }
         pauses.pause();
     }
 }
@@ -152,25 +159,26 @@ fn stuck(who: &str) -> Error {
     Error::new(ErrorKind::Other, "win", detail)
 }
 
-/// Waits until a word of another rank has changed from an odd value, or until the rank is dead.
-///
-/// # Errors
-/// Returns `ErrorKind::Other` if the word has not changed in `most` pauses.
+/// Waits until a word of another rank has changed from an odd value, or until the rank is dead; calls `look` from time
+/// to time if the wait is long. Returns false if the word has not changed in `most` pauses.
 fn await_change<W: SharedWord>(
     word: &W,
     value: u64,
     most: u32,
-    rank: usize,
     is_dead: impl Fn() -> bool,
-) -> Result<()> {
+    mut look: impl FnMut(),
+) -> bool {
     let mut pauses = Pauses::new(true);
-    for _ in 0..most {
+    (0..most).any(|_| {
         if word.value() != value || pauses.are_long() && is_dead() {
-            return Ok(());
+            return true;
+        }
+        if pauses.are_long() {
+            look();
         }
         pauses.pause();
-    }
-    Err(stuck(&format!("a word of rank {rank} says")))
+        false
+    })
 }
 
 /// Ends the updates by instructions, if they may end. `words` are the words of all ranks, and `wait` waits until a word
@@ -241,12 +249,13 @@ fn uses_locks<W: SharedWord>(mode: &W) -> bool {
     }
 }
 
-/// Decides for [`Site::turn`], over the word `mode`. `many` says whether the update is one of many elements. `change`
-/// ends the updates by instructions, and `hold` takes the lock.
+/// Decides for [`Site::turn`], over the word `mode`. `many` says whether the update is one of many elements. `word` and
+/// `wait` are those of [`enter`], `change` ends the updates by instructions, and `hold` takes the lock.
 fn take_turn<'a, W: SharedWord, L>(
     mode: &W,
     many: bool,
-    word: impl Fn(usize) -> Result<&'a W>,
+    word: &'a W,
+    wait: impl Fn() -> Result<Inside<'a, W>>,
     change: impl Fn() -> Result<()>,
     hold: impl Fn() -> Result<L>,
 ) -> Result<Turn<'a, W, L>> {
@@ -260,7 +269,7 @@ fn take_turn<'a, W: SharedWord, L>(
             }
             _ => {}
         }
-        if let Some(inside) = enter(mode, &word)? {
+        if let Some(inside) = enter(mode, word, &wait)? {
             return Ok(Turn::Inside(inside));
         }
         let held = hold()?;
@@ -291,8 +300,69 @@ impl<'a> Site<'a> {
     pub fn turn(&self, number: usize, elements: usize) -> Result<Turn<'a>> {
         let words = self.words;
         let mode = words.get(self.target, Word::Mode)?;
-        let word = |number| words.get(self.rank, Word::Inside(number));
-        take_turn(mode, elements >= MANY, word, || self.change(mode), || self.hold(number))
+        let word = words.get(self.rank, Word::Inside(0))?;
+        let (wait, change) = (|| self.take_any(STUCK), || self.change(mode, STUCK));
+        take_turn(mode, elements >= MANY, word, wait, change, || self.hold(number))
+    }
+
+    /// Takes any word of this rank.
+    #[cold]
+    fn take_any(&self, most: u32) -> Result<Inside<'a>> {
+        let (words, rank) = (self.words, self.rank);
+        let mut own = [words.get(rank, Word::Inside(0))?; INSIDE];
+        for (number, word) in own.iter_mut().enumerate() {
+            *word = words.get(rank, Word::Inside(number))?;
+        }
+        let mut wait = LongWait::new(self.patience);
+        let is_stuck = |number, value| self.is_stuck(rank, number, value);
+        take_any(&own, most, is_stuck, || wait.look()).map_err(|values| {
+            (0..).zip(values).for_each(|(number, value)| self.note_stuck(rank, number, value));
+            stuck(&format!("all {INSIDE} words of this rank say"))
+        })
+    }
+
+    /// Returns whether an earlier wait has ended with an error, because this word of `rank` has stayed at `value`.
+    #[cold]
+    fn is_stuck(&self, rank: usize, number: usize, value: u64) -> bool {
+        let list = self.words.notes.stuck.lock().unwrap_or_else(PoisonError::into_inner);
+        list.contains(&(rank, number, value))
+    }
+
+    /// Notes that a wait ends with an error, because this word of `rank` stays at `value`. The next wait fails at once,
+    /// as long as the word has this value.
+    #[cold]
+    fn note_stuck(&self, rank: usize, number: usize, value: u64) {
+        let mut list = self.words.notes.stuck.lock().unwrap_or_else(PoisonError::into_inner);
+        list.retain(|&(other, index, _)| (other, index) != (rank, number));
+        list.push((rank, number, value));
+    }
+
+    /// Notes an update of `elements` elements that instructions could have done, or of 1 element if instructions are as
+    /// quick: it is a reason for or against locks at the target. The calling thread holds no lock.
+    pub fn note(&self, elements: usize) {
+        let notes = &self.words.notes;
+        if elements >= MANY {
+            notes.singles[self.target].store(0, Ordering::Relaxed);
+        } else if self
+            .words
+            .find(self.target, Word::Mode)
+            .is_some_and(|mode| mode.value() & KIND == LOCKS)
+        {
+            self.note_single();
+        }
+    }
+
+    /// Counts an update of a single element under a lock, which would have been quicker by an instruction.
+    #[cold]
+    pub fn note_single(&self) {
+        let notes = &self.words.notes;
+        // Threads that count at the same time may count as one.
+        let singles = notes.singles[self.target].load(Ordering::Relaxed) + 1;
+        notes.singles[self.target].store(singles, Ordering::Relaxed);
+        notes.has_singles.store(true, Ordering::Relaxed);
+        if singles >= SINGLES {
+            end_singles(self.words, self.target);
+        }
     }
 
     /// Takes the lock of a range for all other elements, which no rank updates by instructions.
@@ -305,19 +375,25 @@ impl<'a> Site<'a> {
 
     /// Changes the target to locks, unless the hint forbids this.
     #[cold]
-    fn change(&self, mode: &AtomicU64) -> Result<()> {
+    fn change(&self, mode: &AtomicU64, most: u32) -> Result<()> {
         let words = self.words;
+        let mut long = LongWait::new(self.patience);
         let all = (0..words.members() * INSIDE)
             .map(|index| words.get(index / INSIDE, Word::Inside(index % INSIDE)));
         end_instructions(mode, all, |word, index, value| {
-            let rank = index / INSIDE;
+            let (rank, number) = (index / INSIDE, index % INSIDE);
             let is_dead = || {
                 let world = words.world_rank(rank);
                 world.is_none_or(|world| {
                     state_of(world, self.patience.own()) != Some(State::Registered)
                 })
             };
-            await_change(word, value, STUCK, rank, is_dead)
+            let most = if self.is_stuck(rank, number, value) { 1 } else { most };
+            if await_change(word, value, most, &is_dead, || long.look()) || is_dead() {
+                return Ok(());
+            }
+            self.note_stuck(rank, number, value);
+            Err(stuck(&format!("a word of rank {rank} says")))
         })
     }
 }
@@ -335,10 +411,21 @@ pub(in crate::rma) fn begin_short(words: &Words, rank: usize, target: usize) -> 
     permits_instructions(mode.value()).then_some(inside)
 }
 
+/// Changes a target back to instructions, if this process's last updates there were updates of single elements under
+/// locks.
+#[cold]
+pub(in crate::rma) fn end_singles(words: &Words, target: usize) {
+    let singles = &words.notes.singles[target];
+    if singles.load(Ordering::Relaxed) != 0 {
+        singles.store(0, Ordering::Relaxed);
+        return_to_instructions(words, target);
+    }
+}
+
 /// Changes rank `target` from locks back to instructions, if nobody holds a lock there and the hint permits this. The
 /// calling thread holds none.
 #[cold]
-pub(in crate::rma) fn return_to_instructions(words: &Words, target: usize) {
+fn return_to_instructions(words: &Words, target: usize) {
     if let Some(mode) = words.find(target, Word::Mode) {
         let locks = (0..RANGE_LOCKS).filter_map(|number| words.find(target, Word::Range(number)));
         end_locks(mode, locks);
@@ -364,287 +451,4 @@ fn fix_mode<W: SharedWord>(mode: &W, granularity: u64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rma::window::words::model::{ModelWord, explore};
-    use loom::cell::UnsafeCell;
-    use loom::sync::{Arc, Mutex};
-
-    /// A target with one element, and the word of each of three ranks.
-    struct Target {
-        mode: ModelWord,
-        inside: [ModelWord; 3],
-        /// The word of the element's lock: 1 if a rank holds it. A rank waits for it at the gate.
-        lock: ModelWord,
-        gate: Mutex<()>,
-        /// The element, for updates by instructions.
-        element: ModelWord,
-        /// Loom reports an access under the lock at the same time as another access.
-        locked: UnsafeCell<()>,
-    }
-
-    impl Target {
-        fn new() -> Self {
-            Self {
-                mode: ModelWord::new(INSTRUCTIONS),
-                inside: std::array::from_fn(|_| ModelWord::new(0)),
-                lock: ModelWord::new(0),
-                gate: Mutex::new(()),
-                element: ModelWord::new(0),
-                locked: UnsafeCell::new(()),
-            }
-        }
-
-        /// Adds one to the element, as a part of an update of many elements if `many` is true.
-        fn add(&self, rank: usize, many: bool) {
-            let wait = |word: &ModelWord, _: usize, value: u64| {
-                while word.value() == value {
-                    loom::thread::yield_now();
-                }
-                Ok(())
-            };
-            let change = || end_instructions(&self.mode, self.inside.iter().map(Ok), wait);
-            let hold = || {
-                let gate = self.gate.lock().unwrap();
-                self.lock.replace(0, 1).unwrap();
-                Ok((Inside { word: &self.lock, after: 0 }, gate))
-            };
-            let turn = take_turn(&self.mode, many, |_| Ok(&self.inside[rank]), change, hold);
-            match turn.unwrap() {
-                // Updates by instructions may run at the same time, but no update under the lock. Loom permits many
-                // readers of a cell and no writer beside them.
-                Turn::Inside(_inside) => self.locked.with(|_| {
-                    while self.element.add_one().is_err() {
-                        loom::thread::yield_now();
-                    }
-                }),
-                Turn::Held(_held) => self.locked.with_mut(|_| {
-                    // A plain update: a load and a store.
-                    let value = self.element.value();
-                    self.element.set(value + 1);
-                }),
-            }
-        }
-
-        /// Changes back to instructions, if this is possible now.
-        fn give_back(&self) {
-            end_locks(&self.mode, std::iter::once(&self.lock));
-        }
-
-        fn kind(&self) -> u64 {
-            self.mode.value() & KIND
-        }
-    }
-
-    /// Checks that no update is lost when one rank changes to locks while another updates by instructions.
-    #[test]
-    fn loom_no_update_is_lost_at_the_change() {
-        explore(3, || {
-            let target = Arc::new(Target::new());
-            let theirs = Arc::clone(&target);
-            let other = loom::thread::spawn(move || {
-                theirs.add(1, false);
-                theirs.add(1, false);
-            });
-            target.add(0, true);
-            other.join().unwrap();
-            assert_eq!(target.element.value(), 3);
-            assert_eq!(target.kind(), LOCKS);
-        });
-    }
-
-    /// Checks that a rank which finds the change begun takes no lock while a third rank is still inside.
-    #[test]
-    fn loom_a_third_rank_is_still_inside() {
-        explore(2, || {
-            let target = Arc::new(Target::new());
-            let others = [1, 2].map(|rank| {
-                let target = Arc::clone(&target);
-                loom::thread::spawn(move || target.add(rank, false))
-            });
-            target.add(0, true);
-            others.into_iter().for_each(|other| other.join().unwrap());
-            assert_eq!(target.element.value(), 3);
-        });
-    }
-
-    /// Checks the same if both ranks change to locks.
-    #[test]
-    fn loom_two_ranks_change() {
-        explore(3, || {
-            let target = Arc::new(Target::new());
-            let theirs = Arc::clone(&target);
-            let other = loom::thread::spawn(move || {
-                theirs.add(1, false);
-                theirs.add(1, true);
-            });
-            target.add(0, true);
-            other.join().unwrap();
-            assert_eq!(target.element.value(), 3);
-        });
-    }
-
-    /// Checks that no update is lost when one rank changes back to instructions while others update.
-    #[test]
-    fn loom_no_update_is_lost_at_the_return() {
-        explore(3, || {
-            let target = Arc::new(Target::new());
-            target.add(0, true);
-            let theirs = Arc::clone(&target);
-            let other = loom::thread::spawn(move || {
-                theirs.add(1, false);
-                theirs.add(1, false);
-            });
-            target.give_back();
-            target.add(0, false);
-            other.join().unwrap();
-            assert_eq!(target.element.value(), 4);
-            target.give_back();
-            assert_eq!(target.kind(), INSTRUCTIONS);
-        });
-    }
-
-    /// Checks the same if the mode changes in both directions meanwhile.
-    #[test]
-    fn loom_a_return_meets_an_update_of_many_elements() {
-        explore(3, || {
-            let target = Arc::new(Target::new());
-            target.add(0, true);
-            let theirs = Arc::clone(&target);
-            let other = loom::thread::spawn(move || {
-                theirs.add(1, true);
-                theirs.give_back();
-                theirs.add(1, false);
-            });
-            target.give_back();
-            target.add(0, true);
-            other.join().unwrap();
-            assert_eq!(target.element.value(), 4);
-        });
-    }
-
-    /// Checks that a rank that stops within a change, and goes on when the others have changed the mode several times,
-    /// changes nothing: without the count of changes, it would find the mode that it has left.
-    #[test]
-    fn loom_a_stopped_rank_changes_nothing() {
-        explore(2, || {
-            let target = Arc::new(Target::new());
-            target.add(0, true);
-            let others = [1, 2].map(|rank| {
-                let target = Arc::clone(&target);
-                loom::thread::spawn(move || {
-                    target.give_back();
-                    target.add(rank, rank == 2);
-                })
-            });
-            target.give_back();
-            others.into_iter().for_each(|other| other.join().unwrap());
-            assert_eq!(target.element.value(), 3);
-        });
-    }
-
-    /// Checks that a hint is in force before the first update: a rank that has made the window updates many elements
-    /// at a target that has not finished making the window yet.
-    #[test]
-    fn loom_a_hint_is_in_force_before_the_first_update() {
-        for (granularity, mode) in [(8, ALWAYS_INSTRUCTIONS), (4096, ALWAYS_LOCKS)] {
-            explore(3, move || {
-                let target = Arc::new(Target::new());
-                let theirs = Arc::clone(&target);
-                let other = loom::thread::spawn(move || {
-                    fix_mode(&theirs.mode, granularity);
-                    theirs.add(1, true);
-                });
-                fix_mode(&target.mode, granularity);
-                target.add(0, false);
-                other.join().unwrap();
-                assert_eq!((target.element.value(), target.mode.value()), (2, mode));
-            });
-        }
-    }
-
-    /// Words that stay odd because a faulty rank has written to them end the wait for one with an error.
-    #[test]
-    fn words_that_stay_odd_are_an_error() {
-        let words: [AtomicU64; INSIDE] =
-            std::array::from_fn(|number| AtomicU64::new(2 * number as u64 + 1));
-        let word = |number: usize| Ok(&words[number]);
-        let error = take_any(word, 3).err().expect("no word is free");
-        assert!(
-            error.kind() == ErrorKind::Other && error.to_string().contains("another rank"),
-            "{error}"
-        );
-        // As long as a word changes, threads of this rank are at work.
-        let looks = std::cell::Cell::new(0);
-        let changing = |number: usize| {
-            looks.set(looks.get() + 1);
-            words[0].set(if looks.get() < 50 * INSIDE { words[0].value() + 2 } else { 100 });
-            Ok(&words[number])
-        };
-        let inside = take_any(changing, 3).expect("a word");
-        assert!(looks.get() >= 50 * INSIDE);
-        drop(inside);
-        words[5].set(6);
-        assert!(take_any(word, 3).is_ok());
-    }
-
-    #[test]
-    fn a_fixed_mode_stays() {
-        let word = |value| AtomicU64::new(value);
-        let (mode, inside) = (word(ALWAYS_INSTRUCTIONS), [word(4), word(u64::MAX - 1)]);
-        let never = |_: &AtomicU64, _: usize, _: u64| -> Result<()> { panic!("nobody is inside") };
-        end_instructions(&mode, inside.iter().map(Ok), never).unwrap();
-        let entered = enter(&mode, |number| Ok(&inside[number])).unwrap();
-        assert_eq!((entered.is_some(), inside[0].value()), (true, 5));
-        drop(entered);
-        assert_eq!((mode.value(), inside[0].value()), (ALWAYS_INSTRUCTIONS, 6));
-        end_locks(&mode, std::iter::empty());
-        assert_eq!(mode.value(), ALWAYS_INSTRUCTIONS);
-        // Words that faulty ranks have written: nobody enters, and nobody waits.
-        for value in [ALWAYS_LOCKS, 77, 6, u64::MAX] {
-            mode.set(value);
-            end_instructions(&mode, inside.iter().map(Ok), never).unwrap();
-            end_locks(&mode, std::iter::empty());
-            assert!(enter(&mode, |number| Ok(&inside[number])).unwrap().is_none());
-            assert!(uses_locks(&mode) && mode.value() == value);
-        }
-    }
-
-    /// A change to locks does not wait without end for a rank that lives, but whose word does not change.
-    #[test]
-    fn a_word_of_another_rank_that_stays_odd_is_an_error() {
-        let word = AtomicU64::new(7);
-        let wait = |is_dead: bool| await_change(&word, 7, 2000, 3, || is_dead);
-        let error = wait(false).expect_err("the rank lives");
-        assert!(
-            error.kind() == ErrorKind::Other && error.to_string().contains("rank 3"),
-            "{error}"
-        );
-        assert!(wait(true).is_ok());
-        word.set(8);
-        assert!(wait(false).is_ok());
-        // The mode then stays as it is: no rank may take a lock that excludes nobody.
-        let (mode, inside) = (AtomicU64::new(INSTRUCTIONS), AtomicU64::new(5));
-        let wait =
-            |word: &AtomicU64, _: usize, value: u64| await_change(word, value, 3, 0, || false);
-        let change = || end_instructions(&mode, std::iter::once(Ok(&inside)), wait);
-        let turn = take_turn(&mode, true, |_| Ok(&inside), change, || Ok(()));
-        assert_eq!(turn.map(drop).map_err(|error| error.kind()), Err(ErrorKind::Other));
-        assert_eq!(mode.value() & KIND, ENDING);
-    }
-
-    /// A target goes from instructions to locks and back, and a lock that is held keeps it at locks.
-    #[test]
-    fn a_target_goes_there_and_back() {
-        let words = Words::in_this_process(2);
-        let site = Site { words: &words, rank: 0, patience: Patience::under_lock(0), target: 1 };
-        let is_inside = |elements| matches!(site.turn(3, elements), Ok(Turn::Inside(_)));
-        assert!(is_inside(1) && is_inside(MANY - 1) && !is_inside(MANY) && !is_inside(1));
-        let held = site.turn(4, 1);
-        return_to_instructions(&words, 1);
-        assert!(matches!(held, Ok(Turn::Held(_))) && !is_inside(1));
-        drop(held);
-        return_to_instructions(&words, 1);
-        assert!(is_inside(1) && begin_short(&words, 0, 1).is_some() && !is_inside(MANY));
-    }
-}
+mod tests;

@@ -77,6 +77,32 @@ impl<'a> Patience<'a> {
     }
 }
 
+/// The record of a long wait, for mpiexec's watch. It ends when the value is dropped.
+pub(in crate::rma) struct LongWait<'a> {
+    patience: Patience<'a>,
+    recorded: Option<Recorded<'a>>,
+}
+
+impl<'a> LongWait<'a> {
+    /// A wait that is not long yet.
+    pub fn new(patience: Patience<'a>) -> Self {
+        Self { patience, recorded: None }
+    }
+
+    /// Says that this rank looks again. The first call describes the wait.
+    #[cold]
+    pub fn look(&mut self) {
+        match (&self.recorded, self.patience.record) {
+            (Some(recorded), _) => recorded.look(),
+            (None, Some((comm, target))) => {
+                let awaited = comm.awaited("", Kind::Window, Some(target));
+                self.recorded = Some(comm.endpoint().record_wait(&awaited));
+            }
+            (None, None) => {}
+        }
+    }
+}
+
 /// Returns the state of a rank of the world; `None` if there is no such rank. `own` is this rank.
 pub(in crate::rma) fn state_of(rank: usize, own: usize) -> Option<State> {
     // Without heaps, the job has one rank, which has not died.
@@ -131,21 +157,14 @@ fn hold_word<'a>(
 ) -> Result<Held<'a>> {
     let mine = patience.own as u64 + 1;
     let mut pauses = Pauses::new(patience.may_spin);
-    let mut recorded = None;
+    let mut wait = LongWait::new(patience);
     loop {
         // The caller may look at the mode next (`mechanism.rs`), after all ranks can see the lock.
         match word.compare_exchange_weak(0, mine, Ordering::SeqCst, Ordering::Relaxed) {
-            Ok(_) => return Ok(Held { word, _recorded: recorded }),
+            Ok(_) => return Ok(Held { word, _recorded: wait.recorded }),
             Err(0) => continue,
             Err(owner) if pauses.are_long() => {
-                match (&recorded, patience.record) {
-                    (Some(recorded), _) => Recorded::look(recorded),
-                    (None, Some((comm, target))) => {
-                        let awaited = comm.awaited("", Kind::Window, Some(target));
-                        recorded = Some(comm.endpoint().record_wait(&awaited));
-                    }
-                    (None, None) => {}
-                }
+                wait.look();
                 let holder = usize::try_from(owner - 1).ok();
                 let state = holder.and_then(&state);
                 // A rank that leaves the job releases its locks first. So look at the word again after the state has

@@ -8,7 +8,7 @@
 
 use super::Run;
 use super::atomic::{self, ElementUpdate};
-use super::mechanism::{self, MANY, SINGLES, Site, Turn};
+use super::mechanism::{self, Site, Turn};
 use super::ranges::{Patience, range_of};
 use crate::coll::Combine;
 use crate::rma::direct::copies::copy_short;
@@ -53,7 +53,7 @@ impl Window {
         if let Turn::Held(held) = turn {
             drop(held);
             self.note_stores();
-            self.note_single(target);
+            self.site(target).note_single();
         }
         true
     }
@@ -207,7 +207,8 @@ impl Window {
         // SAFETY: the elements at the target lie in the window, which is mapped as long as the window lives (`direct`).
         // The caller guarantees the operands; there are no results.
         let done = unsafe { run.update(at, offset, elements, values, &mut None) };
-        self.note_many(target, elements);
+        self.note_stores();
+        run.note(true);
         done.map(|()| true)
     }
 
@@ -269,48 +270,21 @@ impl Window {
         Site { words: &self.words, rank: self.rank, patience, target }
     }
 
-    /// Counts an update of a single element under a lock, which would have been quicker by an instruction.
-    fn note_single(&self, target: usize) {
-        // Threads that count at the same time may count as one.
-        let singles = self.singles[target].load(Ordering::Relaxed) + 1;
-        self.singles[target].store(singles, Ordering::Relaxed);
-        self.has_singles.store(true, Ordering::Relaxed);
-        if singles >= SINGLES {
-            self.prefer_instructions(target);
-        }
-    }
-
-    /// Notes an update of some elements. Many elements are quicker under locks.
-    pub(in crate::rma) fn note_many(&self, target: usize, elements: usize) {
-        self.note_stores();
-        if elements >= MANY {
-            self.singles[target].store(0, Ordering::Relaxed);
-        }
-    }
-
     /// Changes a target back to instructions, if this rank's last updates there were updates of single elements under
     /// locks. The end of each epoch of some targets calls this function.
     #[inline]
     pub(in crate::rma) fn prefer_instructions(&self, target: usize) {
-        if self.has_singles.load(Ordering::Relaxed) {
-            self.end_singles(target);
+        if self.words.notes.has_singles.load(Ordering::Relaxed) {
+            mechanism::end_singles(&self.words, target);
         }
     }
 
     /// Does the work of [`prefer_instructions`](Self::prefer_instructions) for all targets.
     #[inline]
     pub(in crate::rma) fn prefer_instructions_everywhere(&self) {
-        if self.has_singles.load(Ordering::Relaxed) {
-            self.has_singles.store(false, Ordering::Relaxed);
-            (0..self.size()).for_each(|target| self.end_singles(target));
-        }
-    }
-
-    #[cold]
-    fn end_singles(&self, target: usize) {
-        if self.singles[target].load(Ordering::Relaxed) != 0 {
-            self.singles[target].store(0, Ordering::Relaxed);
-            mechanism::return_to_instructions(&self.words, target);
+        if self.words.notes.has_singles.load(Ordering::Relaxed) {
+            self.words.notes.has_singles.store(false, Ordering::Relaxed);
+            (0..self.size()).for_each(|target| mechanism::end_singles(&self.words, target));
         }
     }
 }

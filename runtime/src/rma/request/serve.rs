@@ -237,6 +237,7 @@ impl Host {
         // and the results have as many bytes, and are memory of this source. If a run ends within an element,
         // `Run::update` updates only the elements that the run holds completely.
         let done = unsafe { job.run(&at, &Stream::new(operands), &Stream::new(results), range) };
+        job.run.note(results.is_none());
         done.map_err(|error| error.class())
     }
 
@@ -260,7 +261,8 @@ impl Host {
         }
         let (place, _attached) = self.memory.place(remembered, request, size as u64)?;
         let (new, compare) = data.split_at(size);
-        let turns = (&self.site(), range_of(request.offset));
+        let site = self.site();
+        let turns = (&site, range_of(request.offset));
         // SAFETY:
         // - the element lies in the window's memory (`place`), which the program keeps valid as in the case of a put; a
         //   rank that can map this memory updates it in the same way as this call, because the turns are those of
@@ -270,6 +272,9 @@ impl Host {
             let (new, compare, old) = (new.as_ptr(), compare.as_ptr(), old.as_mut_ptr());
             atomic::compare_and_swap(place.origin, new, compare, old, size, turns)
         };
+        if matches!((&swapped, size), (Ok(false), 4 | 8)) {
+            site.note(1);
+        }
         swapped.map(drop).map_err(|error| error.class())
     }
 }

@@ -7,6 +7,8 @@
 //!    it lies.
 //! 2. The ranks allocate the blocks (`words.rs`), and behind them the memory that the window allocates.
 //! 3. If memory has to be aligned to more than a cache line, each rank tells where its memory begins.
+//! 4. If other ranks may be unable to map the memory, each rank begins to serve their requests, and tells whether it
+//!    could.
 //!
 //! The memory of a shared window is one piece in the heap of rank 0, unless all ranks allow several pieces by the hint
 //! `alloc_shared_noncontig`. Pages take memory when a rank touches them, and come from its NUMA node then. With the
@@ -221,8 +223,10 @@ impl Window {
             _ => None,
         };
         let memory = memory.filter(|_| comm.size() > 1);
-        let target_side =
-            memory.map(|memory| TargetSide::begin(comm, tag, &words, memory)).transpose()?;
+        let target_side = match memory {
+            Some(memory) => Some(begun(comm, TargetSide::begin(comm, tag, &words, memory))?),
+            None => None,
+        };
         let mapped = || targets.iter().filter(|target| target.is_mapped && target.bytes > 0);
         let first = mapped().map(|target| target.base.addr()).min().unwrap_or(0);
         let end = mapped().map(|target| target.base.addr() + target.bytes as usize).max();
@@ -243,12 +247,30 @@ impl Window {
             calls: AtomicU32::new(0),
             check_types: Settings::current().is_some_and(|settings| settings.check_types),
             stored: AtomicBool::new(false),
-            singles: (0..comm.size()).map(|_| AtomicU32::new(0)).collect(),
-            has_singles: AtomicBool::new(false),
             tag,
             alone: Mutex::new(()),
             target_side,
         })
+    }
+}
+
+/// Does step 4, after this rank has begun to serve requests, or has failed to.
+fn begun(comm: &Communicator, side: Result<TargetSide>) -> Result<TargetSide> {
+    let all = tell(comm, [ReplyWord::to(&side, 0).word()])?;
+    let side = side?;
+    others_could(all.iter().map(|[word]| *word))?;
+    Ok(side)
+}
+
+/// Returns an error if one of the words of all ranks says that a rank has failed.
+fn others_could(words: impl Iterator<Item = u64>) -> Result<()> {
+    let failed = |(rank, word): (usize, u64)| Some((rank, ReplyWord::of(word).class()?));
+    match words.enumerate().find_map(failed) {
+        None => Ok(()),
+        Some((rank, class)) => {
+            let detail = format!("the call failed on rank {rank} of the communicator");
+            Err(Error::new(kind_of(class), "win", detail))
+        }
     }
 }
 
@@ -284,11 +306,7 @@ fn agreed(
     };
     let all = tell(comm, said)?;
     let mine = mine?;
-    let failed = |(rank, words): (usize, &Words1)| Some((rank, ReplyWord::of(words[0]).class()?));
-    if let Some((rank, class)) = all.iter().enumerate().find_map(failed) {
-        let detail = format!("the call failed on rank {rank} of the communicator");
-        return Err(Error::new(kind_of(class), "win", detail));
-    }
+    others_could(all.iter().map(|words| words[0]))?;
     let wrong = |words: &&Words1| {
         words[1] != flavor as u64
             || i64::try_from(words[2]).is_err()

@@ -33,7 +33,8 @@ use crate::comm::Communicator;
 use crate::region::SharedRegion;
 use crate::sys::fork;
 use crate::{Error, ErrorKind, Result};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Size of a cache line in bytes.
 pub(in crate::rma) const LINE: usize = 64;
@@ -172,6 +173,26 @@ pub(in crate::rma) struct Words {
     blocks: Box<[Block]>,
     /// The length of a block in bytes.
     length: usize,
+    /// What this process has noted about the updates of each rank's memory (`mechanism.rs`).
+    pub notes: Notes,
+}
+
+/// What this process has noted about updates. Other processes do not see it.
+#[derive(Debug)]
+pub(in crate::rma) struct Notes {
+    /// For each target, the number of updates of single elements under locks since the last one of many elements.
+    pub singles: Box<[AtomicU32]>,
+    /// Whether one of `singles` may not be 0.
+    pub has_singles: AtomicBool,
+    /// The words `inside` that stayed odd so long that a wait ended with an error: the rank, the index, and the value.
+    pub stuck: Mutex<Vec<(usize, usize, u64)>>,
+}
+
+impl Notes {
+    fn new(members: usize) -> Self {
+        let singles = (0..members).map(|_| AtomicU32::new(0)).collect();
+        Self { singles, has_singles: AtomicBool::new(false), stuck: Mutex::default() }
+    }
 }
 
 /// The address of a block, which is a multiple of 8. The block stays mapped as long as the region lives.
@@ -220,7 +241,8 @@ impl Words {
         };
         let blocks = (0..members).map(block).collect::<Result<_>>()?;
         let region = Some(region);
-        Ok(Self { region, members, rounds: rounds(members), worlds, blocks, length })
+        let (rounds, notes) = (rounds(members), Notes::new(members));
+        Ok(Self { region, members, rounds, worlds, blocks, length, notes })
     }
 
     /// Makes blocks in memory of this process, which stays allocated.
@@ -230,7 +252,8 @@ impl Words {
         let block =
             |_| Block(Box::leak(vec![0_u64; length / WORD].into_boxed_slice()).as_mut_ptr().cast());
         let (worlds, blocks) = ((0..members).collect(), (0..members).map(block).collect());
-        Self { region: None, members, rounds: rounds(members), worlds, blocks, length }
+        let (rounds, notes) = (rounds(members), Notes::new(members));
+        Self { region: None, members, rounds, worlds, blocks, length, notes }
     }
 
     /// Returns the region in which the blocks lie.
