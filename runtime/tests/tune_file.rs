@@ -80,7 +80,7 @@ fn lines<'a>(text: &'a str, part: &str) -> Vec<&'a str> {
 
 #[test]
 fn the_next_job_starts_with_what_is_remembered() {
-    const NAME: &str = "the_next_job_starts_with_what_was_learnt";
+    const NAME: &str = "the_next_job_starts_with_what_is_remembered";
     if is_rank() {
         let universe = typepack::init().expect("joining the job");
         let end = Instant::now() + Duration::from_secs(200);
