@@ -7,6 +7,8 @@ use crate::shm::segment::Segment;
 use crate::shm::topology::{self, CpuInfo, Parts};
 use std::ops::Range;
 
+pub use crate::shm::topology::Distance;
+
 /// The CPUs to which the ranks of a job are bound. [`Universe::placement`](crate::Universe::placement)
 /// returns this value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,25 +38,6 @@ pub struct Cpu {
     pub numa: Option<u32>,
     /// Package (socket).
     pub package: Option<u32>,
-}
-
-/// The nearest part of the machine that two CPUs share. The variants are ordered from the nearest to the
-/// farthest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Distance {
-    /// One core.
-    Core,
-    /// One level 2 cache.
-    L2,
-    /// One level 3 cache.
-    L3,
-    /// One NUMA node.
-    Numa,
-    /// One package.
-    Package,
-    /// The CPUs are in different packages, or the launcher does not know where they are.
-    Machine,
 }
 
 /// A kind of parts of the machine, by which the ranks of a communicator can be divided.
@@ -156,14 +139,7 @@ impl Cpu {
 
     /// Returns the nearest part of the machine that, as far as the launcher knows, both CPUs share.
     pub fn distance(&self, other: &Self) -> Distance {
-        match topology::distance(&self.info(), &other.info()) {
-            topology::Distance::Core => Distance::Core,
-            topology::Distance::L2 => Distance::L2,
-            topology::Distance::L3 => Distance::L3,
-            topology::Distance::Numa => Distance::Numa,
-            topology::Distance::Package => Distance::Package,
-            topology::Distance::Machine => Distance::Machine,
-        }
+        topology::distance(&self.info(), &other.info())
     }
 
     fn info(&self) -> CpuInfo {

@@ -324,11 +324,12 @@ fn the_time_of_a_users_function_chooses_no_copy() {
         let mine = vec![1i64; 1000];
         let mut values = vec![0i64; 1000];
         let (send, recv) = (Some(mine.as_ptr().cast()), values.as_mut_ptr().cast());
+        let (plan, count, combine) = (&word, 1000, &sum);
         for _ in 0..3000 {
             // SAFETY: the vectors at `send` and `recv` hold 1000 words and live until the calls return.
             unsafe {
-                world.scan_raw(send, recv, &word, 1000, &sum).unwrap();
-                world.allreduce_raw(send, recv, &word, 1000, &sum).unwrap();
+                world.run_raw(&Collective::Scan { send, recv, plan, count, combine }).unwrap();
+                world.run_raw(&Collective::Allreduce { send, recv, plan, count, combine }).unwrap();
             }
         }
         assert_eq!(values, [2; 1000]);
@@ -353,11 +354,12 @@ fn a_function_gets_an_error_for_a_call_on_its_own_communicator() {
         for round in 0..10 {
             let (mine, mut value) = ([rank as i64 + round], [0i64]);
             let (send, recv) = (Some(mine.as_ptr().cast()), value.as_mut_ptr().cast());
+            let (plan, count, combine) = (&word, 1, &sum);
             // SAFETY: the arrays at `send` and `recv` hold one word and live until the calls return.
             unsafe {
-                world.allreduce_raw(send, recv, &word, 1, &sum).unwrap();
+                world.run_raw(&Collective::Allreduce { send, recv, plan, count, combine }).unwrap();
                 assert_eq!(value, [3 + 3 * round]);
-                world.scan_raw(send, recv, &word, 1, &sum).unwrap();
+                world.run_raw(&Collective::Scan { send, recv, plan, count, combine }).unwrap();
             }
             let below: i64 = (0..=rank as i64).map(|rank| rank + round).sum();
             assert_eq!(value, [below]);

@@ -142,8 +142,10 @@ fn unequal_calls(world: &Communicator, word: &Plan, len: usize, round: usize) {
         counts.iter().map(|count| *count as u64).collect::<Vec<_>>(),
     );
     let recv = values.as_mut_ptr().cast();
+    let (plan, counts, combine) = (word, &counts[..], &sum);
+    let call = Collective::ReduceScatter { send: None, recv, plan, counts, combine };
     // SAFETY: the values of all blocks are at `recv`, and live until the call returns.
-    unsafe { world.reduce_scatter_raw(None, recv, word, &counts, &sum).unwrap() };
+    unsafe { world.run_raw(&call).unwrap() };
     assert_eq!(values[..block.len()], sums);
 }
 
@@ -513,8 +515,10 @@ fn a_rank_that_fails_tells_the_others() {
             let (mine, mut result) = ([1i64], [0i64]);
             let send = if rank == 1 { None } else { Some(mine.as_ptr().cast()) };
             let recv = result.as_mut_ptr().cast();
+            let (plan, combine, root) = (&word, &sum, Root::Rank(0));
+            let call = Collective::Reduce { send, recv, plan, count: 1, combine, root };
             // SAFETY: the arrays at `send` and `recv` hold one word and live until the call returns.
-            let reduced = unsafe { world.reduce_raw(send, recv, &word, 1, &sum, 0) };
+            let reduced = unsafe { world.run_raw(&call) };
             match rank {
                 1 => assert_eq!(reduced.unwrap_err().kind(), ErrorKind::Buffer),
                 0 => assert_eq!(reduced.unwrap_err().kind(), ErrorKind::Other, "{round}"),

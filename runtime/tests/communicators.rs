@@ -4,8 +4,8 @@
 use crate::job::{ranks, ranks_with};
 use typepack::engine::Elements;
 use typepack::{
-    Combine, Communicator, Comparison, Datatype, ErrorKind, Named, Op, Operator, Plan, Source, Tag,
-    commit,
+    Collective, Combine, Communicator, Comparison, Datatype, ErrorKind, Named, Op, Operator, Plan,
+    Source, Tag, commit,
 };
 
 fn word() -> Plan {
@@ -283,11 +283,12 @@ fn exchanges(world: &Communicator) {
                 let mut got = if in_place { mine.clone() } else { vec![[0i64; 2]; count] };
                 let send = (!in_place || rank != root).then_some(send);
                 let recv = got.as_mut_ptr().cast();
+                let (plan, count, combine) = (&pair, count as u64, &combine);
+                let call =
+                    Collective::Reduce { send, recv, plan, count, combine, root: root.into() };
                 // SAFETY: the vectors `mine` and `got`, to which `send` and `recv` point, hold `count` pairs
                 // and live longer than the call.
-                unsafe {
-                    world.reduce_raw(send, recv, &pair, count as u64, &combine, root).unwrap();
-                }
+                unsafe { world.run_raw(&call).unwrap() };
                 if rank == root {
                     assert_eq!(got, expected, "root {root}");
                 }
@@ -295,9 +296,11 @@ fn exchanges(world: &Communicator) {
         }
         let mut got = vec![[0i64; 2]; count];
         let recv = got.as_mut_ptr().cast();
+        let (send, plan, count, combine) = (Some(send), &pair, count as u64, &combine);
+        let call = Collective::Allreduce { send, recv, plan, count, combine };
         // SAFETY: `send` and `recv` point to two different vectors. Each holds `count` pairs and lives longer
         // than the call.
-        unsafe { world.allreduce_raw(Some(send), recv, &pair, count as u64, &combine).unwrap() };
+        unsafe { world.run_raw(&call).unwrap() };
         assert_eq!(got, expected);
     }
     // This pair type has a gap. No call may write to the gap.
@@ -309,7 +312,9 @@ fn exchanges(world: &Communicator) {
     // SAFETY: both buffers hold one pair of 8 bytes and live longer than the call.
     unsafe {
         let (send, recv) = (mine.as_ptr().cast(), got.as_mut_ptr().cast());
-        world.allreduce_raw(Some(send), recv, &located, 1, &combine).unwrap();
+        let (send, plan, combine) = (Some(send), &located, &combine);
+        let call = Collective::Allreduce { send, recv, plan, count: 1, combine };
+        world.run_raw(&call).unwrap();
     }
     let most = (size - 1).min(2) as i16;
     assert_eq!(got, [most, -2, most, 0]);

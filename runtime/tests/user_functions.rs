@@ -44,8 +44,10 @@ fn a_users_function_holds_no_lock() {
             });
             let (mine, mut sum) = ([world.rank() as i64 + 5], [0i64]);
             let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
+            let (plan, combine) = (&word, &combine);
+            let call = Collective::Allreduce { send, recv, plan, count: 1, combine };
             // SAFETY: the arrays at `send` and `recv` hold one word and live until the call returns.
-            unsafe { world.allreduce_raw(send, recv, &word, 1, &combine).unwrap() };
+            unsafe { world.run_raw(&call).unwrap() };
             assert_eq!(sum, [11]);
         });
     });
@@ -93,7 +95,8 @@ fn a_users_function_that_panics_fails_its_call_alone() {
         let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
         // SAFETY: the arrays at `send` and `recv` hold one word and live until the call returns or panics.
         let panicked = catch_unwind(AssertUnwindSafe(|| unsafe {
-            world.allreduce_raw(send, recv, &word, 1, &combine)
+            let (plan, combine) = (&word, &combine);
+            world.run_raw(&Collective::Allreduce { send, recv, plan, count: 1, combine })
         }));
         assert!(panicked.is_err());
         world.barrier().unwrap();
@@ -115,7 +118,8 @@ fn panic_in_blocking_calls(world: &Communicator) {
         let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
         // SAFETY: the vectors `mine` and `sum` live until the call returns or panics.
         let ended = catch_unwind(AssertUnwindSafe(|| unsafe {
-            world.allreduce_raw(send, recv, &word, len as u64, &combine)
+            let (plan, count, combine) = (&word, len as u64, &combine);
+            world.run_raw(&Collective::Allreduce { send, recv, plan, count, combine })
         }));
         if rank == 1 {
             let panic = ended.expect_err("the function's panic");
@@ -185,11 +189,6 @@ fn the_function_of_a_call_that_was_not_started_is_dropped() {
         let combine = Combine::user(move |_, _, _, _| drop(held.clone()));
         let mut sum = [1i64];
         let recv = sum.as_mut_ptr().cast();
-        // SAFETY: the call starts no step, because there is no memory for so many elements. So nothing
-        // accesses `sum`.
-        let error =
-            unsafe { world.allreduce_raw(None, recv, &word, 1 << 58, &combine) }.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NoMemory);
         let call = Collective::Allreduce {
             send: None,
             recv,
@@ -197,6 +196,10 @@ fn the_function_of_a_call_that_was_not_started_is_dropped() {
             count: 1 << 58,
             combine: &combine,
         };
+        // SAFETY: the call starts no step, because there is no memory for so many elements. So nothing
+        // accesses `sum`.
+        let error = unsafe { world.run_raw(&call) }.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoMemory);
         assert_eq!(world.prepare_raw(&call).unwrap_err().kind(), ErrorKind::NoMemory);
         drop(combine);
         world.progress().unwrap();

@@ -16,7 +16,7 @@ pub use shape::{
 };
 
 use crate::row::bar::Bar;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -104,10 +104,7 @@ impl Definitions {
     /// have the same name, if a bar names an unknown layout, if a size is not between 1 and
     /// [`MOST_BYTES`], or if the values of a shape describe no valid layout.
     pub fn parse(text: &str) -> Result<Self, DefinitionError> {
-        let mut definitions: Self = toml::from_str(text).map_err(|e| {
-            let line = e.span().map_or(1, |span| line_of(text, span.start));
-            DefinitionError(format!("line {line}: {}", e.message().replace('\n', " ")))
-        })?;
+        let mut definitions: Self = read(text).map_err(DefinitionError)?;
         let places = Places::of(text);
         let wrong =
             |line: usize, text: String| Err(DefinitionError(format!("line {line}: {text}")));
@@ -180,8 +177,62 @@ impl Definitions {
     }
 }
 
+/// Reads a text in TOML.
+///
+/// # Errors
+///
+/// Returns a one-line message that names the line.
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    toml::from_str(text).map_err(|e| {
+        let line = e.span().map_or(1, |span| line_of(text, span.start));
+        format!("line {line}: {}", e.message().replace('\n', " "))
+    })
+}
+
+/// The entries of a file of rows.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RowFile<E> {
+    #[serde(default = "Vec::new")]
+    row: Vec<E>,
+    #[serde(default)]
+    bar: Vec<Bar>,
+}
+
+/// Reads a file of rows and their bars. `name` returns the name of an entry, `rows_of` makes rows from an entry, and
+/// `row_name` returns the name of a row.
+///
+/// # Errors
+///
+/// Returns a one-line message if the text is not valid TOML or if an entry has a fault. The message names the line or
+/// the row.
+pub(crate) fn rows_and_bars<E: DeserializeOwned, R>(
+    text: &str,
+    name: fn(&E) -> &str,
+    rows_of: fn(&E) -> Result<Vec<R>, String>,
+    row_name: fn(&R) -> &str,
+) -> Result<(Vec<R>, Vec<Bar>), String> {
+    let file: RowFile<E> = read(text)?;
+    let mut rows: Vec<R> = Vec::new();
+    for entry in &file.row {
+        let named = |fault: String| format!("row {}: {fault}", name(entry));
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if name(entry).is_empty() || !name(entry).chars().all(is_word) {
+            let fault = "the name must be one or more letters, digits or dashes";
+            return Err(named(fault.to_owned()));
+        }
+        for row in rows_of(entry).map_err(named)? {
+            if rows.iter().any(|other| row_name(other) == row_name(&row)) {
+                return Err(named(format!("two rows have the name {}", row_name(&row))));
+            }
+            rows.push(row);
+        }
+    }
+    Ok((rows, file.bar))
+}
+
 /// Returns the number of the line that contains the byte at `position`. The first line has the number 1.
-pub(crate) fn line_of(text: &str, position: usize) -> usize {
+fn line_of(text: &str, position: usize) -> usize {
     memchr::memchr_iter(b'\n', &text.as_bytes()[..position]).count() + 1
 }
 

@@ -3,7 +3,7 @@
 //! `suite.rs` measures the [`Definition`]s, and `../row/bar.rs` compares the results with the [`Bar`]s. Only the C
 //! program (`message/file.c`) checks the words of a pattern, such as `strided 8`.
 
-use crate::definition::line_of;
+use crate::definition::rows_and_bars;
 use crate::row::Row;
 use crate::row::bar::Bar;
 use serde::Deserialize;
@@ -111,15 +111,6 @@ pub struct Definitions {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    row: Vec<RowDefinition>,
-    #[serde(default)]
-    bar: Vec<Bar>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RowDefinition {
     name: String,
     #[serde(default)]
@@ -152,35 +143,22 @@ impl Definitions {
     /// Returns a one-line message if the text is not valid TOML or if an entry has a fault. The message
     /// names the line, the row or the bar.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let file: File = toml::from_str(text).map_err(|e| {
-            let line = e.span().map_or(1, |span| line_of(text, span.start));
-            format!("line {line}: {}", e.message())
-        })?;
-        let mut rows: Vec<Definition> = Vec::new();
-        for definition in &file.row {
-            let name = &definition.name;
-            check(definition).map_err(|fault| format!("row {name}: {fault}"))?;
-            for row in rows_of(definition) {
-                if rows.iter().any(|other| other.name == row.name) {
-                    return Err(format!("row {name}: two rows have the name {}", row.name));
-                }
-                rows.push(row);
-            }
-        }
-        for bar in &file.bar {
+        let (rows, bars) = rows_and_bars(
+            text,
+            |entry: &RowDefinition| &entry.name,
+            rows_of,
+            |row: &Definition| &row.name,
+        )?;
+        for bar in &bars {
             if !rows.iter().any(|row| bar.applies(&row.measured(0))) {
                 return Err(format!("bar {}: no row has its class and part", bar.text));
             }
         }
-        Ok(Self { rows, bars: file.bar })
+        Ok(Self { rows, bars })
     }
 }
 
-fn check(definition: &RowDefinition) -> Result<(), String> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    if definition.name.is_empty() || !definition.name.chars().all(is_word) {
-        return Err("the name must be one or more letters, digits or dashes".to_owned());
-    }
+fn rows_of(definition: &RowDefinition) -> Result<Vec<Definition>, String> {
     let pattern = &definition.pattern;
     let sound = |c: char| c.is_ascii_alphanumeric() || c == ' ';
     if pattern.is_empty() || pattern.len() > 100 || !pattern.chars().all(sound) {
@@ -189,14 +167,10 @@ fn check(definition: &RowDefinition) -> Result<(), String> {
             pattern.len()
         ));
     }
-    Ok(())
-}
-
-fn rows_of(definition: &RowDefinition) -> Vec<Definition> {
     let directions = definition.directions.clone().unwrap_or(Direction::ALL.to_vec());
     let ways = definition.calls.clone().unwrap_or(Calls::ALL.to_vec());
     let both = directions.iter().flat_map(|&way| ways.iter().map(move |&calls| (way, calls)));
-    both.map(|(direction, calls)| Definition {
+    let row = |(direction, calls): (Direction, Calls)| Definition {
         name: format!("{}-{}-{}", definition.name, direction.name(), calls.name()),
         class: definition.class.clone(),
         text: definition.text.clone(),
@@ -206,8 +180,8 @@ fn rows_of(definition: &RowDefinition) -> Vec<Definition> {
         calls,
         cold: definition.cold,
         quick: definition.quick,
-    })
-    .collect()
+    };
+    Ok(both.map(row).collect())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! program (`message/layout.c`, `halo.c`, `collective.c`, `window.c`) checks the words of a row, such as
 //! `blocks 8 64 100`.
 
-use crate::definition::{Blocks, Element, line_of};
+use crate::definition::{Blocks, Element, rows_and_bars};
 use crate::row::bar::Bar;
 use crate::row::kind::Kind;
 use crate::row::{HAND, IN_C};
@@ -118,15 +118,6 @@ impl Memory {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    row: Vec<RowDefinition>,
-    #[serde(default)]
-    bar: Vec<Bar>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RowDefinition {
     name: String,
     #[serde(default)]
@@ -234,34 +225,22 @@ impl Definitions {
     /// Returns a one-line message if the text is not valid TOML or if an entry has a fault. The message
     /// names the line, the row or the bar.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let file: File = toml::from_str(text).map_err(|e| {
-            let line = e.span().map_or(1, |span| line_of(text, span.start));
-            format!("line {line}: {}", e.message())
-        })?;
-        let mut rows: Vec<Definition> = Vec::new();
-        for definition in &file.row {
-            let named = |fault: String| format!("row {}: {fault}", definition.name);
-            for row in rows_of(definition).map_err(named)? {
-                if rows.iter().any(|other| other.name == row.name) {
-                    return Err(named(format!("two rows have the name {}", row.name)));
-                }
-                rows.push(row);
-            }
-        }
-        for bar in &file.bar {
+        let (rows, bars) = rows_and_bars(
+            text,
+            |entry: &RowDefinition| &entry.name,
+            rows_of,
+            |row: &Definition| &row.name,
+        )?;
+        for bar in &bars {
             if !rows.iter().any(|row| row.class == bar.class) {
                 return Err(format!("bar {}: no row has class {}", bar.text, bar.class));
             }
         }
-        Ok(Self { rows, bars: file.bar.into_iter().flat_map(Bar::parts).collect() })
+        Ok(Self { rows, bars: bars.into_iter().flat_map(Bar::parts).collect() })
     }
 }
 
 fn rows_of(definition: &RowDefinition) -> Result<Vec<Definition>, String> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    if definition.name.is_empty() || !definition.name.chars().all(is_word) {
-        return Err("the name must be one or more letters, digits or dashes".to_owned());
-    }
     let about = definition.about()?;
     let row = |name: String, quick: bool, what: What| Definition {
         name,

@@ -194,8 +194,9 @@ fn name_of(table: &[CpuInfo], cpu: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Level, Map};
+    use crate::args::Map;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use typepack_job::shm::topology::Level;
 
     const CORES: Plan = Plan { level: Level::Core, map: Map::Blocks, width: 1 };
 

@@ -31,11 +31,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use typepack_job::shm::topology::CpuInfo;
+use typepack_job::shm::topology::{CpuInfo, Level};
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
 use typepack_job::sys::{machine, process, signal};
 
-use crate::args::{Bind, Level, Request, Surroundings};
+use crate::args::{Bind, Request, Surroundings};
 use crate::core_reservation::Reservation;
 use crate::forward::{Outputs, Trouble};
 use crate::placement::Plan;
@@ -265,7 +265,7 @@ fn report_bindings(
             (Level::L2, "L2"),
             (Level::L3, "L3"),
             (Level::Numa, "NUMA node"),
-            (Level::Socket, "package"),
+            (Level::Package, "package"),
         ] {
             // Name the part of the machine at the level `of` only if the part contains all CPUs of the
             // rank.

@@ -18,9 +18,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use typepack_job::shm::topology::CpuInfo;
+use typepack_job::shm::topology::{CpuInfo, Level};
 
-use crate::args::{Level, Map};
+use crate::args::Map;
 
 /// A place to which a rank may be bound: a core, a hardware thread, or a larger part of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,12 +49,6 @@ impl Plan {
     pub fn is_shared(self) -> bool {
         self.level > Level::Core
     }
-}
-
-/// Returns the number of the part at level `level` that contains the CPU with the row `info`, or `None` if
-/// the number is unknown.
-fn label(info: &CpuInfo, level: Level) -> Option<u32> {
-    info.part(level.into())
 }
 
 /// Returns the cores that have at least one allowed CPU. Cores that are near each other in the machine are
@@ -95,7 +89,7 @@ pub fn parts(table: &[CpuInfo], level: Level) -> usize {
     if level <= Level::Core {
         return units.len();
     }
-    let labels: BTreeSet<_> = units.iter().map(|unit| label(&unit.info, level)).collect();
+    let labels: BTreeSet<_> = units.iter().map(|unit| unit.info.part(level)).collect();
     labels.len()
 }
 
@@ -157,7 +151,7 @@ fn per_part(
     let is_one = |a: &Core, b: &Core| {
         level.is_none_or(|level| match level {
             Level::Thread => false,
-            level => label(&a.info, level).is_some_and(|part| label(&b.info, level) == Some(part)),
+            level => a.info.part(level).is_some_and(|part| b.info.part(level) == Some(part)),
         })
     };
     let mut placed = Vec::new();
@@ -188,8 +182,7 @@ pub fn listed(table: &[CpuInfo], ranks: usize, lists: &[Vec<usize>]) -> Result<V
 /// Returns the smallest part of the machine that contains all CPUs of a place: its level, or `None` if there is no such
 /// part.
 pub fn level_of(table: &[CpuInfo], place: &Core) -> Option<Level> {
-    let levels = [Level::Thread, Level::Core, Level::L2, Level::L3, Level::Numa, Level::Socket];
-    levels.into_iter().find(|&level| match level {
+    Level::ALL.into_iter().find(|&level| match level {
         Level::Thread => place.cpus.len() == 1,
         level => common(table, place, level).is_some(),
     })
@@ -197,8 +190,8 @@ pub fn level_of(table: &[CpuInfo], place: &Core) -> Option<Level> {
 
 /// Returns the number of the part at `level` that contains all CPUs of a place, or `None` if there is no such part.
 pub fn common(table: &[CpuInfo], place: &Core, level: Level) -> Option<u32> {
-    let part = label(&table[place.cpus[0]], level)?;
-    place.cpus.iter().all(|&cpu| label(&table[cpu], level) == Some(part)).then_some(part)
+    let part = table[place.cpus[0]].part(level)?;
+    place.cpus.iter().all(|&cpu| table[cpu].part(level) == Some(part)).then_some(part)
 }
 
 /// Returns whether some of the ranks have fewer CPUs than there are such ranks.
@@ -233,7 +226,7 @@ fn blocks(units: &[Core], ranks: usize) -> Vec<Core> {
 /// `level`, then the second unit of each part, and so on.
 fn in_turn(units: &[Core], level: Level) -> Vec<Core> {
     let parts: Vec<&[Core]> =
-        units.chunk_by(|a, b| label(&a.info, level) == label(&b.info, level)).collect();
+        units.chunk_by(|a, b| a.info.part(level) == b.info.part(level)).collect();
     let longest = parts.iter().map(|part| part.len()).max().unwrap_or(0);
     let turns = (0..longest).flat_map(|turn| parts.iter().filter_map(move |part| part.get(turn)));
     turns.cloned().collect()
@@ -241,7 +234,7 @@ fn in_turn(units: &[Core], level: Level) -> Vec<Core> {
 
 /// Returns the part at level `level` that contains `core`, with all allowed CPUs of the part.
 pub fn widened(table: &[CpuInfo], core: &Core, level: Level) -> Core {
-    let same = |info: &CpuInfo| info.allowed && label(info, level) == label(&core.info, level);
+    let same = |info: &CpuInfo| info.allowed && info.part(level) == core.info.part(level);
     let cpus = table.iter().enumerate().filter(|(_, info)| same(info)).map(|(cpu, _)| cpu);
     Core { cpus: cpus.collect(), info: core.info }
 }
@@ -391,7 +384,7 @@ mod tests {
         let table = machine("package:2 numa:2 l3:1 core:2 pu:2");
         let core = |ranks, map| placed(&table, ranks, Level::Core, map).expect("the ranks fit");
         assert_eq!(core(3, Map::Fill), [0, 2, 4]);
-        assert_eq!(core(4, Map::InTurn(Level::Socket)), [0, 8, 2, 10]);
+        assert_eq!(core(4, Map::InTurn(Level::Package)), [0, 8, 2, 10]);
         assert_eq!(core(6, Map::InTurn(Level::Numa)), [0, 4, 8, 12, 2, 6]);
         assert_eq!(placed(&table, 3, Level::Thread, Map::Fill), Some(vec![0, 1, 2]));
         let threads = placed(&table, 16, Level::Thread, Map::Blocks).expect("the ranks fit");
@@ -404,7 +397,7 @@ mod tests {
         let mut table = machine("package:2 core:3 pu:1");
         table[4].allowed = false;
         table[5].allowed = false;
-        let ranks = placed(&table, 4, Level::Core, Map::InTurn(Level::Socket));
+        let ranks = placed(&table, 4, Level::Core, Map::InTurn(Level::Package));
         assert_eq!(ranks, Some(vec![0, 3, 1, 2]));
     }
 
@@ -414,7 +407,7 @@ mod tests {
         let table = machine("package:2 numa:2 l3:1 core:2 pu:2");
         let per = |level, ranks| Map::PerPart { level, ranks };
         let core = |ranks, map| placed(&table, ranks, Level::Core, map);
-        assert_eq!(core(4, per(Some(Level::Socket), 2)), Some(vec![0, 2, 8, 10]));
+        assert_eq!(core(4, per(Some(Level::Package), 2)), Some(vec![0, 2, 8, 10]));
         assert_eq!(core(4, per(Some(Level::Numa), 1)), Some(vec![0, 4, 8, 12]));
         assert_eq!(core(3, per(None, 3)), Some(vec![0, 2, 4]));
         assert_eq!(core(8, per(Some(Level::Core), 1)), core(8, Map::Fill));
@@ -433,7 +426,7 @@ mod tests {
         assert_eq!(core(5, per(Some(Level::Numa), 1)), None);
         let count = |level| parts(&table, level);
         assert_eq!(
-            [Level::Thread, Level::Core, Level::L3, Level::Socket].map(count),
+            [Level::Thread, Level::Core, Level::L3, Level::Package].map(count),
             [16, 8, 4, 2]
         );
     }
@@ -481,14 +474,14 @@ mod tests {
     fn larger_parts_are_shared() {
         let table = machine("package:2 numa:1 core:2 pu:2");
         let nodes = |ranks, map| -> Vec<_> {
-            let plan = Plan { level: Level::Socket, map, width: 1 };
+            let plan = Plan { level: Level::Package, map, width: 1 };
             let placed = super::place(&table, ranks, plan).expect("any number fits");
             placed.iter().map(|core| core.info.package.expect("the package is known")).collect()
         };
         assert_eq!(nodes(8, Map::Blocks), [0, 0, 0, 0, 1, 1, 1, 1]);
-        assert_eq!(nodes(6, Map::InTurn(Level::Socket)), [0, 1, 0, 1, 0, 1]);
+        assert_eq!(nodes(6, Map::InTurn(Level::Package)), [0, 1, 0, 1, 0, 1]);
         let core = &cores(&table)[2];
-        assert_eq!(widened(&table, core, Level::Socket).cpus, [4, 5, 6, 7]);
+        assert_eq!(widened(&table, core, Level::Package).cpus, [4, 5, 6, 7]);
         assert_eq!(widened(&table, core, Level::Core).cpus, [4, 5]);
     }
 }

@@ -287,7 +287,7 @@ impl Shared<'_> {
             _ => level_of(self.setting.table, core),
         });
         if let (Some(core), Some(level)) = (core, level) {
-            slot.bind(core.cpus[0], level.into());
+            slot.bind(core.cpus[0], level);
         }
         let label = self.job.label.then(|| format!("[{rank}] "));
         let streams = channel::arm(lifeline.as_fd(), -pid).and_then(|()| {

@@ -346,10 +346,15 @@ impl MessageEngine {
         let mut stage = SendStage::Queued;
         // A copy of the data may find no memory, so in buffered mode the supply is made before the first part.
         if !self.terms.is_eager(label.bytes) && !mode.is_synchronous() && mode.uses_the_memory() {
+            let with = (&self.fabric, &mut self.stage, self.terms);
+            let (peer, busy) = (&mut self.peers[dest.index()], self.requests.in_flight() > 0);
             // SAFETY: the layout's memory is readable, and `label.bytes` is its packed size (first and second
             // condition of `send`, which the arguments meet).
-            match unsafe { self.send_parts(layout, label, dest.index())? } {
-                Some((done, _)) if done == label.bytes => return Ok(None),
+            match unsafe { peer.send_parts(with, layout, label, busy)? } {
+                Some((done, _)) if done == label.bytes => {
+                    self.traffic.parts += 1;
+                    return Ok(None);
+                }
                 Some((done, method)) => stage = SendStage::Parts(done, method),
                 None => {}
             }

@@ -14,14 +14,17 @@
 use super::agree::{settled, told, word};
 use super::background::{self, Agreement, Job, Task, status_of};
 use super::file::{File, Inner, Split, refused};
+use super::locks::Span;
 use super::mode::Mode;
 use super::representation::Representation;
-use super::shared::Waiter;
-use super::transfer::bytes_in_file;
+use super::shared::{Turn, Waiter};
+use super::transfer::{self, Memory, Transferred, Way, bytes_in_file};
 use super::view::View;
 use crate::comm::{Operation, readable, writable};
 use crate::commit::bytes;
+use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::message::Status;
+use crate::shm::waiting::Kind;
 use crate::sys::files::FileKind;
 use crate::sys::fork;
 use crate::{Error, ErrorKind, FileErrorKind, Plan, Result};
@@ -121,7 +124,8 @@ impl Drop for Pending {
 }
 
 /// The facts about an access after its checks.
-struct Checked {
+struct Checked<'a> {
+    memory: Elements<&'a Plan>,
     view: Arc<View>,
     bytes: u64,
     /// The number of etypes.
@@ -129,8 +133,12 @@ struct Checked {
 }
 
 impl Inner {
-    fn check(&self, access: Access, part: Result<&Elements<&Plan>>) -> Result<Checked> {
-        let part = part?;
+    fn check<'a>(
+        &self,
+        access: Access,
+        memory: Result<&Elements<&'a Plan>>,
+    ) -> Result<Checked<'a>> {
+        let memory = *memory?;
         if fork::is_child() {
             // The child has neither the windows nor the endpoint of its parent.
             let detail = "a forked child of a rank cannot access files; it may exec or exit";
@@ -149,13 +157,13 @@ impl Inner {
             return Err(refused(FileErrorKind::Operation, "file", detail));
         }
         let view = self.state().view.clone();
-        let bytes = bytes_in_file(part, &view)?;
+        let bytes = bytes_in_file(&memory, &view)?;
         // This is the thread that calls MPI, so the extent function of the user may run here.
         let representation = view.representation();
         if !matches!(representation, Representation::External32)
             && representation.converts()
             && representation.converter(access.write).is_none()
-            && bytes != part.plan.packed_bytes(part.count)?
+            && bytes != memory.plan.packed_bytes(memory.count)?
         {
             let detail = "the data representation has no conversion function for this direction, but its sizes \
                           in the file differ from those in memory";
@@ -184,11 +192,11 @@ impl Inner {
             // The pointer may move until the access begins.
             Position::Shared => {}
         }
-        Ok(Checked { view, bytes, etypes })
+        Ok(Checked { memory, view, bytes, etypes })
     }
 
     /// Returns the view byte at which a checked access begins, and moves the file pointer.
-    fn begin(&self, position: Position, checked: &Checked) -> Result<u64> {
+    fn begin(&self, position: Position, checked: &Checked<'_>) -> Result<u64> {
         let at = match position {
             Position::At(offset) => offset as u64,
             Position::Individual => {
@@ -208,7 +216,10 @@ impl Inner {
 
     /// Agrees on the positions of an ordered access: each rank begins where the rank before it ends.
     /// Returns the view byte at which this rank's access begins. The outer result is an error on all ranks.
-    fn begin_ordered(&self, checked: Result<Checked>) -> Result<Result<(Checked, u64)>> {
+    fn begin_ordered<'a>(
+        &self,
+        checked: Result<Checked<'a>>,
+    ) -> Result<Result<(Checked<'a>, u64)>> {
         let (rank, size) = (self.comm.rank(), self.comm.size());
         let etypes = checked.as_ref().map_or(0, |checked| checked.etypes);
         let mine = [word(&checked, rank), etypes as i64];
@@ -242,12 +253,12 @@ impl Inner {
     /// Finds out where an access begins, and moves the file pointer. `meets` says whether the ranks agree on
     /// their arguments before the access begins. The outer result is an error on all ranks of a collective
     /// access; the inner result is one of this rank only.
-    fn started(
+    fn started<'a>(
         &self,
         access: Access,
-        checked: Result<Checked>,
+        checked: Result<Checked<'a>>,
         meets: bool,
-    ) -> Result<Result<(Checked, u64)>> {
+    ) -> Result<Result<(Checked<'a>, u64)>> {
         let nothing = |error: Error| error.of_message(Status { source: 0, tag: 0, bytes: 0 });
         if access.collective && access.position == Position::Shared {
             return self.begin_ordered(checked).map_err(nothing);
@@ -258,6 +269,111 @@ impl Inner {
             let start = self.begin(access.position, &checked)?;
             Ok((checked, start))
         }))
+    }
+
+    /// Makes an access that has started, in a thread of the program. If the start has failed, returns its error.
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`run`](Self::run) holds for the memory of the access.
+    unsafe fn make(&self, write: bool, started: &Result<(Checked<'_>, u64)>) -> Transferred {
+        let made = match started {
+            // SAFETY: the caller guarantees the memory of the access (the condition of `# Safety`).
+            Ok((Checked { memory, view, .. }, start)) => self
+                .queue_up(write)
+                .map(|()| unsafe { self.run(view, write, *memory, *start, Waiter::Program) }),
+            Err(error) => Err(error.clone()),
+        };
+        made.unwrap_or_else(|error| (0, Err(error)))
+    }
+
+    /// Moves the data of an access in the calling thread. Returns the number of bytes in memory.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `memory` are valid as the access needs them, and nobody else changes them (or, if
+    ///   the access reads the file, accesses them) until the call returns.
+    pub unsafe fn run(
+        &self,
+        view: &View,
+        write: bool,
+        layout: Elements<&Plan>,
+        start: u64,
+        waiter: Waiter,
+    ) -> Transferred {
+        if write {
+            self.written.store(true, Ordering::Relaxed);
+        }
+        if let Some(converter) = view.representation().converter(write) {
+            // SAFETY: the caller guarantees that the elements stay valid for the direction of the access
+            // until the call returns.
+            return unsafe { self.run_converted(view, write, layout, start, converter, waiter) };
+        }
+        let memory = match Memory::new(layout, view) {
+            Ok(memory) if memory.bytes() > 0 => memory,
+            Ok(_) => return (0, Ok(())),
+            Err(error) => return (0, Err(error)),
+        };
+        let _turn = match self.turn(view, write, start, memory.bytes(), waiter) {
+            Ok(turn) => turn,
+            Err(error) => return (0, Err(error)),
+        };
+        let way = Way { view, write, waiter: self.waits(waiter) };
+        // SAFETY: the caller guarantees that the elements stay valid for the direction of the access until
+        // the call returns (the condition of `# Safety`).
+        let (bytes, result) =
+            unsafe { transfer::run(&self.target, &self.windows, &way, &memory, start) };
+        (view.in_memory(bytes), result)
+    }
+
+    /// Returns the endpoint that makes progress while `waiter` waits for a stream.
+    pub fn waits(&self, waiter: Waiter) -> Option<&Endpoint> {
+        (waiter == Waiter::Program).then(|| &**self.endpoint())
+    }
+
+    /// Locks the bytes of this access if the file is in atomic mode, or the direction of the access if the file is a
+    /// stream. Waits until no other rank holds them. The access moves `bytes` view bytes from `start` on. Returns
+    /// `None` if the access needs no lock.
+    pub fn turn(
+        &self,
+        view: &View,
+        write: bool,
+        start: u64,
+        bytes: u64,
+        waiter: Waiter,
+    ) -> Result<Option<Turn<'_>>> {
+        let span = if self.target.kind == FileKind::Stream {
+            // A stream has one position for all ranks, so accesses in the same direction take turns. Reads and writes
+            // have different locks: a rank that waits for data must not stop the ranks that write these data.
+            let low = u64::from(write);
+            Span { low, high: low + 1, write: true }
+        } else if !self.state().atomic || bytes == 0 {
+            return Ok(None);
+        } else {
+            let range = view.span(start, bytes)?;
+            Span { low: range.start, high: range.end, write }
+        };
+        self.words.lock(&self.comm, span, waiter).map(Some)
+    }
+
+    /// Waits until the accesses in the background that read (or write) a stream are over, because an access
+    /// that comes later moves the data that come later.
+    pub fn queue_up(&self, write: bool) -> Result<()> {
+        if self.target.kind != FileKind::Stream {
+            return Ok(());
+        }
+        let channel = &self.channels[usize::from(write)];
+        let awaited = Awaited::Work(Kind::File);
+        self.endpoint().attend_outside(&awaited, || channel.is_quiet().then_some(()))
+    }
+
+    /// Returns `own` if all ranks have succeeded, and otherwise an error of the same class on all ranks. Does
+    /// the same as `agree` without messages. Only blocking accesses meet in this way.
+    pub fn synchronised<T>(&self, own: Result<T>) -> Result<T> {
+        let mine = word(&own, self.comm.rank());
+        let mut agreed = 0;
+        self.words.meet(&self.comm, mine as u64, |word| agreed = agreed.max(word as i64))?;
+        settled(&self.comm, agreed, own)
     }
 }
 
@@ -323,20 +439,10 @@ impl File {
     /// - The condition of [`access_raw`](Self::access_raw) holds if there is a part.
     unsafe fn blocking(&self, access: Access, part: Result<&Elements<&Plan>>) -> Result<Status> {
         let inner = &self.inner;
-        let checked = inner.check(access, part.clone());
-        let started = inner.started(access, checked, agrees_first(access))?;
-        let run = || match (&started, &part) {
-            (Ok((checked, start)), Ok(part)) => match inner.queue_up(access.write) {
-                // SAFETY: the caller guarantees that the elements of a part stay valid until this call returns
-                // (the condition of `# Safety`).
-                Ok(()) => unsafe {
-                    let (view, waiter) = (&checked.view, Waiter::Program);
-                    inner.run(view, access.write, **part, *start, waiter)
-                },
-                Err(error) => (0, Err(error)),
-            },
-            (Err(error), _) | (_, Err(error)) => (0, Err(error.clone())),
-        };
+        let started = inner.started(access, inner.check(access, part), agrees_first(access))?;
+        // SAFETY: the caller guarantees that the elements of a part stay valid until this call returns (the condition
+        // of `# Safety`).
+        let run = || unsafe { inner.make(access.write, &started) };
         if !access.collective {
             let (bytes, result) = run();
             return status_of(bytes, result);
@@ -372,7 +478,7 @@ impl File {
     unsafe fn starting(&self, access: Access, part: Result<&Elements<&Plan>>) -> Result<Started> {
         let inner = &self.inner;
         // The call must not wait for the other ranks, so the agreements take place in the background.
-        let started = inner.started(access, inner.check(access, part.clone()), false)?;
+        let started = inner.started(access, inner.check(access, part), false)?;
         let agreement = || {
             let place = inner.comm.next_place();
             Agreement { comm: inner.comm.clone(), place }
@@ -386,43 +492,30 @@ impl File {
         // An ordered access to a stream is made at once, because only the order in which the ranks call the
         // system orders their data.
         let stream = inner.target.kind == FileKind::Stream;
-        let done = match stream && access.collective && access.position == Position::Shared {
-            false => None,
-            true => Some(in_rank_order(inner, || match (&started, &part) {
-                (Ok((checked, start)), Ok(part)) => match inner.queue_up(access.write) {
-                    // SAFETY: the caller guarantees that the elements of a part stay valid until the operation
-                    // is complete or detached (the condition of `# Safety`), which is after this call.
-                    Ok(()) => unsafe {
-                        let (view, waiter) = (&checked.view, Waiter::Program);
-                        inner.run(view, access.write, **part, *start, waiter)
-                    },
-                    Err(error) => (0, Err(error)),
-                },
-                (Err(error), _) | (_, Err(error)) => (0, Err(error.clone())),
-            })?),
-        };
-        let work = started.and_then(|(Checked { view, .. }, start)| {
-            if let Some(done) = done {
-                return Ok(Job { file: inner.clone(), task: Task::Done(done) });
-            }
-            let (file, write, memory) = (inner.clone(), access.write, *part?);
+        let ordered = stream && access.collective && access.position == Position::Shared;
+        // SAFETY: the caller guarantees that the elements of a part stay valid until the operation is complete or
+        // detached (the condition of `# Safety`), which is after this call.
+        let run = |started: &_| unsafe { inner.make(access.write, started) };
+        let done = ordered.then(|| in_rank_order(inner, || run(&started))).transpose()?;
+        let work = started.and_then(|(checked, start)| {
             // The functions of the user run in this thread.
-            let task = match view.representation().converter(write) {
-                None => Task::Access { view, write, memory: memory.keep(), start },
-                Some(converter) if agrees_first(access) => {
+            let converter = checked.view.representation().converter(access.write);
+            let task = match (done, converter) {
+                (Some(done), _) => Task::Done(done),
+                (None, Some(converter)) if agrees_first(access) => {
                     // SAFETY: the caller guarantees that the elements stay readable until the operation is
                     // complete or detached (the condition of `# Safety`), which is after this call.
-                    let data = unsafe { file.converted_whole(&view, memory, converter)? };
-                    Task::Converted { view, data, start }
+                    let data =
+                        unsafe { inner.converted_whole(&checked.view, checked.memory, converter)? };
+                    Task::Converted { view: checked.view, data, start }
                 }
-                Some(_) => {
-                    inner.queue_up(write)?;
-                    // SAFETY: the caller guarantees that the elements stay valid until the operation is
-                    // complete or detached (the condition of `# Safety`), which is after this call.
-                    Task::Done(unsafe { inner.run(&view, write, memory, start, Waiter::Program) })
+                (None, Some(_)) => Task::Done(run(&Ok((checked, start)))),
+                (None, None) => {
+                    let Checked { memory, view, .. } = checked;
+                    Task::Access { view, write: access.write, memory: memory.keep(), start }
                 }
             };
-            Ok(Job { file, task })
+            Ok(Job { file: inner.clone(), task })
         });
         let pending = Pending::new(&inner.outstanding);
         // SAFETY: the caller guarantees that the elements of a part stay valid until the operation is

@@ -4,33 +4,30 @@
 //! changes anything. So a wrong argument on one rank is an error on all ranks.
 
 use super::access::Position;
-use super::agree::{agree, agree_same, settled, system, system_named, text_words, told, word};
+use super::agree::{agree, agree_same, system, system_named, text_words, told};
 use super::background::Channel;
 use super::hints::Hints;
-use super::locks::Span;
 use super::mode::Mode;
 use super::open::{Opened, open_one};
 use super::place::{Place, agree_place};
 use super::representation::Representation;
-use super::shared::{Shared, Turn, Waiter};
-use super::transfer::{self, Memory, Target, Transferred, Way};
+use super::shared::Shared;
+use super::transfer::Target;
 use super::view::View;
 use super::ways::{FORM, Ways};
 use super::window::Windows;
 use crate::comm::{Communicator, Operation};
-use crate::endpoint::progress::{Awaited, Endpoint};
+use crate::endpoint::progress::Endpoint;
 use crate::error::check_memory;
 use crate::settings::Settings;
-use crate::shm::waiting::Kind;
 use crate::sys::files::{self, Facts, FileKind, SizeSignal};
 use crate::sys::named::Entry;
-use crate::{Datatype, Error, ErrorKind, FileErrorKind, Plan, Result};
+use crate::{Datatype, Error, ErrorKind, FileErrorKind, Result};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use typepack_engine::Elements;
 
 /// A file that the ranks of a communicator have opened together.
 ///
@@ -151,95 +148,6 @@ impl Inner {
 
     fn facts(&self) -> Result<Facts> {
         files::facts(&self.target.fd).map_err(|error| system("file", &error))
-    }
-
-    /// Moves the data of an access in the calling thread. Returns the number of bytes in memory.
-    ///
-    /// # Safety
-    ///
-    /// - The elements of `memory` are valid as the access needs them, and nobody else changes them (or, if
-    ///   the access reads the file, accesses them) until the call returns.
-    pub unsafe fn run(
-        &self,
-        view: &View,
-        write: bool,
-        layout: Elements<&Plan>,
-        start: u64,
-        waiter: Waiter,
-    ) -> Transferred {
-        if write {
-            self.written.store(true, Ordering::Relaxed);
-        }
-        if let Some(converter) = view.representation().converter(write) {
-            // SAFETY: the caller guarantees that the elements stay valid for the direction of the access
-            // until the call returns.
-            return unsafe { self.run_converted(view, write, layout, start, converter, waiter) };
-        }
-        let memory = match Memory::new(layout, view) {
-            Ok(memory) if memory.bytes() > 0 => memory,
-            Ok(_) => return (0, Ok(())),
-            Err(error) => return (0, Err(error)),
-        };
-        let _turn = match self.turn(view, write, start, memory.bytes(), waiter) {
-            Ok(turn) => turn,
-            Err(error) => return (0, Err(error)),
-        };
-        let way = Way { view, write, waiter: self.waits(waiter) };
-        // SAFETY: the caller guarantees that the elements stay valid for the direction of the access until
-        // the call returns (the condition of `# Safety`).
-        let (bytes, result) =
-            unsafe { transfer::run(&self.target, &self.windows, &way, &memory, start) };
-        (view.in_memory(bytes), result)
-    }
-
-    /// Returns the endpoint that makes progress while `waiter` waits for a stream.
-    pub fn waits(&self, waiter: Waiter) -> Option<&Endpoint> {
-        (waiter == Waiter::Program).then(|| &**self.endpoint())
-    }
-
-    /// Locks the bytes of this access if the file is in atomic mode, or the direction of the access if the file is a
-    /// stream. Waits until no other rank holds them. The access moves `bytes` view bytes from `start` on. Returns
-    /// `None` if the access needs no lock.
-    pub fn turn(
-        &self,
-        view: &View,
-        write: bool,
-        start: u64,
-        bytes: u64,
-        waiter: Waiter,
-    ) -> Result<Option<Turn<'_>>> {
-        let span = if self.target.kind == FileKind::Stream {
-            // A stream has one position for all ranks, so accesses in the same direction take turns. Reads and writes
-            // have different locks: a rank that waits for data must not stop the ranks that write these data.
-            let low = u64::from(write);
-            Span { low, high: low + 1, write: true }
-        } else if !self.state().atomic || bytes == 0 {
-            return Ok(None);
-        } else {
-            let range = view.span(start, bytes)?;
-            Span { low: range.start, high: range.end, write }
-        };
-        self.words.lock(&self.comm, span, waiter).map(Some)
-    }
-
-    /// Waits until the accesses in the background that read (or write) a stream are over, because an access
-    /// that comes later moves the data that come later.
-    pub fn queue_up(&self, write: bool) -> Result<()> {
-        if self.target.kind != FileKind::Stream {
-            return Ok(());
-        }
-        let channel = &self.channels[usize::from(write)];
-        let awaited = Awaited::Work(Kind::File);
-        self.endpoint().attend_outside(&awaited, || channel.is_quiet().then_some(()))
-    }
-
-    /// Returns `own` if all ranks have succeeded, and otherwise an error of the same class on all ranks. Does
-    /// the same as `agree` without messages. Only blocking accesses meet in this way.
-    pub fn synchronised<T>(&self, own: Result<T>) -> Result<T> {
-        let mine = word(&own, self.comm.rank());
-        let mut agreed = 0;
-        self.words.meet(&self.comm, mine as u64, |word| agreed = agreed.max(word as i64))?;
-        settled(&self.comm, agreed, own)
     }
 
     /// Checks that no access is under way.

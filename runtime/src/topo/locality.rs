@@ -11,7 +11,7 @@
 //! neighbours becomes smaller.
 
 use super::Grid;
-use crate::placement::{Cpu, Distance};
+use crate::placement::{Cpu, Resource};
 
 /// Returns the rank at each place of the grid. `cpus` has one entry per rank: its CPU, or `None` if the CPU is not
 /// known. There are at least as many ranks as places. A rank whose number is not below the size of the grid gets no
@@ -26,7 +26,7 @@ pub fn placed(grid: &Grid, cpus: &[Option<Cpu>]) -> Vec<usize> {
         grid.dims().iter().zip(grid.periodic()).filter(|(dim, _)| **dim > 1).unzip();
     let Ok(grid) = &Grid::new(&dims, &periodic) else { return unchanged };
     let mut ranks = unchanged.clone();
-    let path = |cpu: &Cpu| LEVELS.map(|level| level(cpu));
+    let path = |cpu: &Cpu| LEVELS.map(|kind| cpu.part(kind));
     ranks.sort_by_key(|&rank| (path(&cpus[rank]), rank));
     let whole = Tile { start: vec![0; grid.dims().len()], extent: grid.dims().to_vec() };
     let mut places = unchanged.clone();
@@ -35,10 +35,9 @@ pub fn placed(grid: &Grid, cpus: &[Option<Cpu>]) -> Vec<usize> {
     if cost(grid, &cpus, &places) < cost(grid, &cpus, &unchanged) { places } else { unchanged }
 }
 
-/// One function for each kind of part of the machine, from the largest kind to the smallest. The function returns
-/// the number of the part that contains a CPU.
-const LEVELS: [fn(&Cpu) -> Option<u32>; 5] =
-    [|cpu| cpu.package, |cpu| cpu.numa, |cpu| cpu.l3, |cpu| cpu.l2, |cpu| cpu.core];
+/// The kinds of parts of the machine by which ranks are divided, from the largest kind to the smallest.
+const LEVELS: [Resource; 5] =
+    [Resource::Package, Resource::Numa, Resource::L3, Resource::L2, Resource::Core];
 
 /// A box of places in the grid.
 struct Tile {
@@ -70,9 +69,9 @@ impl Work<'_> {
     /// Gives `ranks`, which are sorted by parts of the machine, the places of `tile`. `level` is the index in
     /// [`LEVELS`] of the largest kind of part by which the ranks are still to be divided.
     fn place(&mut self, tile: &Tile, ranks: &[usize], level: usize) {
-        let Some(part) = LEVELS.get(level) else { return self.in_order(tile, ranks) };
+        let Some(&kind) = LEVELS.get(level) else { return self.in_order(tile, ranks) };
         let cpus = self.cpus;
-        let same = |a: &usize, b: &usize| part(&cpus[*a]) == part(&cpus[*b]);
+        let same = |a: &usize, b: &usize| cpus[*a].part(kind) == cpus[*b].part(kind);
         let groups: Vec<&[usize]> = ranks.chunk_by(same).collect();
         if groups.len() == 1 {
             return self.place(tile, ranks, level + 1);
@@ -164,14 +163,8 @@ fn choose(
 /// Returns the sum of the distances between all neighbours in the grid, where `places` has the rank at each
 /// place.
 fn cost(grid: &Grid, cpus: &[Cpu], places: &[usize]) -> u64 {
-    let distance = |a: &Cpu, b: &Cpu| match a.distance(b) {
-        Distance::Core => 0,
-        Distance::L2 => 1,
-        Distance::L3 => 2,
-        Distance::Numa => 3,
-        Distance::Package => 4,
-        Distance::Machine => 5,
-    };
+    // The distances are numbered from the nearest to the farthest.
+    let distance = |a: &Cpu, b: &Cpu| a.distance(b) as u64;
     let of = |place: usize| {
         let neighbors = grid.neighbors(place).ok();
         let neighbors = neighbors.iter().flat_map(|neighbors| neighbors.destinations());

@@ -30,7 +30,6 @@ use crate::message::payload::{SHORT, Sink, Supply, buffer};
 use crate::process::Process;
 use crate::shm::recall;
 use crate::shm::ring::Violation;
-use crate::shm::topology::Distance;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::sync::atomic::Ordering;
 use typepack_engine::Elements;
@@ -116,6 +115,7 @@ impl Peer {
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the other rank broke the protocol.
+    #[inline(never)]
     pub unsafe fn send_parts(
         &mut self,
         with: (&Fabric, &mut Stage, Terms),
@@ -426,7 +426,7 @@ impl Peer {
         let place = place.map(|located| located.space);
         let shared = place == Some(Space::Heap) && heap::is_shared(work.fabric, sink, bytes);
         let useful = located.map_or(0, |located| located.ty.useful);
-        let (far, busy) = (work.fabric.distance(rank) > Distance::L3, work.busy);
+        let (far, busy) = (work.fabric.is_far(rank), work.busy);
         let shape = *shape;
         Some((Situation { place, shape, contiguous, shared, far, busy }, useful))
     }

@@ -50,10 +50,13 @@ pub enum Level {
 }
 
 impl Level {
+    /// All levels, from small parts to large parts.
+    pub const ALL: [Self; 6] =
+        [Self::Thread, Self::Core, Self::L2, Self::L3, Self::Numa, Self::Package];
+
     /// Returns the level that `word` stores, or `None` if it stores none.
     pub fn from_word(word: u32) -> Option<Self> {
-        use Level::{Core, L2, L3, Numa, Package, Thread};
-        [Thread, Core, L2, L3, Numa, Package].into_iter().find(|level| *level as u32 == word)
+        Self::ALL.into_iter().find(|level| *level as u32 == word)
     }
 }
 
@@ -104,20 +107,22 @@ impl Parts {
     }
 }
 
-/// How far apart two CPUs are. The variants are ordered from near to far.
+/// The nearest part of the machine that two CPUs share. The variants are ordered from the nearest to the
+/// farthest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Distance {
-    /// The CPUs are hardware threads of one core, or are the same CPU.
+    /// One core.
     Core,
-    /// The CPUs share a level 2 cache.
+    /// One level 2 cache.
     L2,
-    /// The CPUs share a level 3 cache.
+    /// One level 3 cache.
     L3,
-    /// The CPUs share a NUMA node.
+    /// One NUMA node.
     Numa,
-    /// The CPUs share a package.
+    /// One package.
     Package,
-    /// The CPUs are in different packages, or no shared object is known.
+    /// The CPUs are in different packages, or the launcher does not know where they are.
     Machine,
 }
 

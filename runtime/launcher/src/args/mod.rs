@@ -20,10 +20,11 @@ use std::time::Duration;
 
 use memchr::{memchr, memchr_iter};
 use typepack_job::shm::layout::MAX_RANKS;
+use typepack_job::shm::topology::Level;
 use typepack_job::sys::named::{TEXT_MAX, read_text};
 
 use options::Id;
-pub use places::{Bind, Level, Map};
+pub use places::{Bind, Map};
 
 /// Which variables of mpiexec's environment the ranks inherit.
 #[derive(Clone, Debug, PartialEq, Eq)]

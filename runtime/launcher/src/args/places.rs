@@ -3,51 +3,19 @@
 //! `mod.rs` uses this file, and `placement.rs` carries out what the values say.
 
 use typepack_job::shm::layout::{MAX_CPUS, MAX_RANKS};
-use typepack_job::shm::topology;
+use typepack_job::shm::topology::Level;
 
-/// A level of the machine's hierarchy, such as cores or NUMA nodes. Ranks are bound to the parts of the
-/// machine at one level, or distributed over them. The levels are ordered from small parts to large parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// One hardware thread.
-    Thread,
-    /// One core with all its threads.
-    Core,
-    /// The cores of one level 2 cache.
-    L2,
-    /// The cores of one level 3 cache.
-    L3,
-    /// The cores of one NUMA node.
-    Numa,
-    /// The cores of one package.
-    Socket,
-}
-
-impl From<Level> for topology::Level {
-    fn from(level: Level) -> Self {
-        match level {
-            Level::Thread => Self::Thread,
-            Level::Core => Self::Core,
-            Level::L2 => Self::L2,
-            Level::L3 => Self::L3,
-            Level::Numa => Self::Numa,
-            Level::Socket => Self::Package,
-        }
-    }
-}
-
-impl Level {
-    pub(super) fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "hwthread" | "hwt" => Self::Thread,
-            "core" => Self::Core,
-            "l2cache" | "l2" => Self::L2,
-            "l3cache" | "l3" => Self::L3,
-            "numa" => Self::Numa,
-            "socket" | "package" => Self::Socket,
-            _ => return None,
-        })
-    }
+/// Returns the level of the machine's parts that the user calls `name`.
+fn level(name: &str) -> Option<Level> {
+    Some(match name {
+        "hwthread" | "hwt" => Level::Thread,
+        "core" => Level::Core,
+        "l2cache" | "l2" => Level::L2,
+        "l3cache" | "l3" => Level::L3,
+        "numa" => Level::Numa,
+        "socket" | "package" => Level::Package,
+        _ => return None,
+    })
 }
 
 /// The CPUs on which a rank may run.
@@ -147,7 +115,7 @@ impl Bind {
             };
         }
         let placing = Placing::split(value, "");
-        match placing.as_ref().map(|placing| (Level::parse(placing.name), placing)) {
+        match placing.as_ref().map(|placing| (level(placing.name), placing)) {
             Some((Some(level), &Placing { width, ref ignored, .. }))
                 if width.is_none() || level <= Level::Core =>
             {
@@ -204,7 +172,7 @@ impl Map {
             None => (None, value),
         };
         let placing = Placing::split(rest, "pe=").ok_or_else(wrong)?;
-        let level = Level::parse(placing.name);
+        let level = level(placing.name);
         let map = match (each, placing.name, level) {
             (Some(ranks), "node" | "slot", _) => Self::PerPart { level: None, ranks },
             (Some(ranks), _, Some(level)) => Self::PerPart { level: Some(level), ranks },

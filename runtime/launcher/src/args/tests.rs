@@ -8,7 +8,7 @@ fn parts(level: Option<Level>) -> usize {
         None => 6,
         Some(Level::Thread) => 32,
         Some(Level::Core) => 16,
-        Some(Level::Socket) => 2,
+        Some(Level::Package) => 2,
         Some(_) => 4,
     }
 }
@@ -51,7 +51,7 @@ fn options_of_both_families() {
     let job = job(line);
     assert!(job.label && job.exit_codes);
     assert_eq!((job.ranks(), job.universe), (3, Some(8)));
-    assert_eq!((job.bind, job.map), (Bind::To(Level::Numa), Map::InTurn(Level::Socket)));
+    assert_eq!((job.bind, job.map), (Bind::To(Level::Numa), Map::InTurn(Level::Package)));
     assert_eq!(job.errhandler, Some("mpi_errors_return"));
     assert_eq!(job.files, [Some("o.%r".into()), None]);
 }
@@ -199,7 +199,7 @@ fn places_of_ranks() {
     assert_eq!(of("-n 1 --map-by slot:PE=4 p"), (core(), Map::Fill, 4));
     assert_eq!(
         of("-n 1 --map-by socket:pe=4,OVERSUBSCRIBE p"),
-        (core(), Map::InTurn(Level::Socket), 4)
+        (core(), Map::InTurn(Level::Package), 4)
     );
     assert_eq!(of("-n 1 --bind-to hwthread:2 p").0, Bind::To(Level::Thread));
     let per = Map::PerPart { level: Some(Level::Numa), ranks: 2 };

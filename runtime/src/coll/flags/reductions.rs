@@ -83,7 +83,7 @@ impl Turn<'_> {
     ///
     /// # Safety
     ///
-    /// - The elements at `send`, and those of `recv` at the root, are valid as [`Communicator::reduce_raw`] demands,
+    /// - The elements at `send`, and those of `recv` at the root, are valid as [`Communicator::run_raw`] demands,
     ///   until the function returns.
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     pub(super) unsafe fn reduce(
@@ -138,7 +138,7 @@ impl Turn<'_> {
     ///
     /// # Safety
     ///
-    /// - The elements at `send` and those of `recv` are valid as [`Communicator::allreduce_raw`] demands, until the
+    /// - The elements at `send` and those of `recv` are valid as [`Communicator::run_raw`] demands, until the
     ///   function returns.
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     pub(super) unsafe fn allreduce(
@@ -189,7 +189,7 @@ impl Turn<'_> {
     ///
     /// # Safety
     ///
-    /// - The elements at `send` and those of `recv` are valid as [`Communicator::scan_raw`] demands, until the function
+    /// - The elements at `send` and those of `recv` are valid as [`Communicator::run_raw`] demands, until the function
     ///   returns.
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     pub(super) unsafe fn scan(

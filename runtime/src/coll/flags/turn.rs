@@ -213,23 +213,19 @@ impl<'t> Turn<'t> {
             }
             Collective::Reduce { send, recv, plan, count, combine, root } => {
                 let root = self.comm.root(root)?;
-                // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
-                // `reduce_raw`.
+                // SAFETY: the caller guarantees the conditions of `run_raw`.
                 unsafe { self.reduce(send, &Elements { origin: recv, plan, count }, combine, root) }
             }
             Collective::Allreduce { send, recv, plan, count, combine } => {
-                // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
-                // `allreduce_raw`.
+                // SAFETY: the caller guarantees the conditions of `run_raw`.
                 unsafe { self.allreduce(send, &Elements { origin: recv, plan, count }, combine) }
             }
             Collective::Scan { send, recv, plan, count, combine } => {
-                // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
-                // `scan_raw`.
+                // SAFETY: the caller guarantees the conditions of `run_raw`.
                 unsafe { self.scan(send, &Elements { origin: recv, plan, count }, combine, true) }
             }
             Collective::Exscan { send, recv, plan, count, combine } => {
-                // SAFETY: the caller guarantees the conditions of `run_raw`, which for an exclusive scan are those of
-                // `scan_raw` too.
+                // SAFETY: the caller guarantees the conditions of `run_raw`.
                 unsafe { self.scan(send, &Elements { origin: recv, plan, count }, combine, false) }
             }
             Collective::Scatter { parts, ref mine, root } => {
@@ -251,8 +247,8 @@ impl<'t> Turn<'t> {
             Collective::ReduceScatter { send, recv, plan, counts, combine } => {
                 let recv = Elements { origin: recv, plan, count: 0 };
                 let all = self.comm.all_blocks(send, &recv, counts)?;
-                // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
-                // `reduce_scatter_raw`. `all_blocks` has counted the elements of all blocks.
+                // SAFETY: the caller guarantees the conditions of `run_raw`. `all_blocks` has counted the elements of all
+                // blocks.
                 unsafe { self.reduce_scatter(&all, recv.origin, counts, combine) }
             }
             // SAFETY: the conditions of `by_messages` are those of this function.

@@ -9,7 +9,6 @@
 //! `lower` is the value of the group with the lower ranks. So all ranks of the joined group again hold the
 //! same bits, even for floating-point values.
 
-use crate::coll::Collective;
 use crate::coll::values::greatest;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::sources::{Combine, Core};
@@ -19,39 +18,6 @@ use crate::{Plan, Result};
 use typepack_engine::Elements;
 
 impl Communicator {
-    /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of all
-    /// ranks. A rank that passes `None` as `send` already has its elements at `recv`. Collective.
-    ///
-    /// # Safety
-    ///
-    /// - Until the call returns, `count` elements of `plan`'s type at `send` are readable and nobody
-    ///   changes them.
-    /// - Until the call returns, `count` elements of `plan`'s type at `recv` are readable and writable, and
-    ///   nobody else accesses them.
-    /// - The elements at `send` and at `recv` do not overlap.
-    /// - `combine` keeps the promises of [`Combine`] for these elements.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::Truncated` or `ErrorKind::Count` if the ranks' elements have different packed
-    /// sizes, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::ProcAborted` if a rank has died, and the
-    /// errors of [`run_raw`](Self::run_raw) that all collective calls share.
-    #[doc(alias = "MPI_Allreduce")]
-    #[doc(hidden)]
-    pub unsafe fn allreduce_raw(
-        &self,
-        send: Option<*const u8>,
-        recv: *mut u8,
-        plan: &Plan,
-        count: u64,
-        combine: &Combine,
-    ) -> Result<()> {
-        // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable
-        // and unchanged, the elements at `recv` are readable and writable and nobody else accesses them, the
-        // two do not overlap, and `combine` keeps its promises for these elements (the four
-        // conditions of `# Safety`, in this order).
-        unsafe { self.run_raw(&Collective::Allreduce { send, recv, plan, count, combine }) }
-    }
-
     /// Starts to replace the integer at `word` by the greatest of the integers of all ranks. The calling
     /// thread holds the endpoint's lock. `place` has the context and the tag of this call, which the rank
     /// took earlier.
@@ -62,7 +28,7 @@ impl Communicator {
     ///   nobody else accesses it.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::allreduce_raw`].
+    /// Returns the errors of [`Communicator::run_raw`].
     pub(crate) unsafe fn start_greatest(
         &self,
         core: &mut Core,
@@ -95,6 +61,7 @@ impl Communicator {
         if own.bytes()? == 0 {
             return Ok(());
         }
+        // A rank without others combines nothing. The general way made such a call a tenth slower.
         if size == 1 {
             if send.is_some() {
                 steps.copy(&own, recv, rank)?;

@@ -3,7 +3,6 @@
 //! The root of the tree is always rank 0. So every partial result covers consecutive ranks, and the operands
 //! stay in rank order. If the call names another root, rank 0 sends the result to that root.
 
-use crate::coll::{Collective, Root};
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::schedule::program::{Builder, StepId};
@@ -11,50 +10,6 @@ use crate::{Error, ErrorKind, Plan, Result};
 use typepack_engine::Elements;
 
 impl Communicator {
-    /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of
-    /// `root`. The root may pass `None` as `send` if its elements are already at `recv`. Collective.
-    ///
-    /// # Safety
-    ///
-    /// - Until the call returns, `count` elements of `plan`'s type at `send` are readable and nobody
-    ///   changes them.
-    /// - Until the call returns, `count` elements of `plan`'s type at `recv` of the root are readable and
-    ///   writable, and nobody else accesses them.
-    /// - The elements at `send` and at `recv` do not overlap.
-    /// - `combine` keeps the promises of [`Combine`] for these elements.
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::Root`] if `root` is not a rank of the communicator, [`ErrorKind::Buffer`] if `send` is
-    /// `None` at a rank other than the root, [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the ranks' elements
-    /// have different packed sizes, [`ErrorKind::NoMemory`] if memory runs out, [`ErrorKind::ProcAborted`] if a rank
-    /// has died, and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
-    #[doc(alias = "MPI_Reduce")]
-    #[doc(hidden)]
-    pub unsafe fn reduce_raw(
-        &self,
-        send: Option<*const u8>,
-        recv: *mut u8,
-        plan: &Plan,
-        count: u64,
-        combine: &Combine,
-        root: impl Into<Root>,
-    ) -> Result<()> {
-        // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable and
-        // unchanged, that the elements at `recv` of the root are readable and writable and nobody else accesses them,
-        // that the two do not overlap, and that `combine` keeps its promises for these elements (the four conditions of
-        // `# Safety`, in this order).
-        unsafe {
-            self.run_raw(&Collective::Reduce {
-                send,
-                recv,
-                plan,
-                count,
-                combine,
-                root: root.into(),
-            })
-        }
-    }
-
     /// Adds the steps of a reduction to the schedule. Returns the last step: the step that writes the result at the
     /// root, or the step that sends this rank's partial result. `None` means that no step is needed: the elements have
     /// no bytes, or the only rank has the result already.

@@ -11,7 +11,6 @@
 //! the type of the elements, so the order of combinations, and with it every bit of a sum, is the same in every run.
 
 use super::buffers::Buffer;
-use crate::coll::Collective;
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::schedule::program::{Builder, StepId};
@@ -34,43 +33,6 @@ const MOST_BLOCKS: u64 = 64;
 const ROOMS: usize = 3;
 
 impl Communicator {
-    /// Combines the elements at `send` of all ranks in rank order, cuts the result into one block for each rank,
-    /// and writes the block of this rank to `recv`. `counts` has the number of elements of each block. If a rank
-    /// passes `None` as `send`, all its elements are at `recv`, and its block replaces the first of them.
-    /// Collective.
-    ///
-    /// # Safety
-    ///
-    /// - Until the call returns, the elements of `plan`'s type at `send`, as many as all blocks have, are readable
-    ///   and nobody changes them.
-    /// - Until the call returns, the elements of this rank's block at `recv` (all elements, if `send` is `None`) are
-    ///   readable and writable, and nobody else accesses them.
-    /// - The elements at `send` and at `recv` do not overlap.
-    /// - `combine` keeps the promises of [`Combine`] for these elements.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::Argument` if the number of counts is not the number of ranks, `ErrorKind::Count` if the sum
-    /// of the counts does not fit in 64 bits, `ErrorKind::Truncated` or `ErrorKind::Count` if the ranks' elements have
-    /// different packed sizes, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::ProcAborted` if a rank has died,
-    /// and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
-    #[doc(alias = "MPI_Reduce_scatter")]
-    #[doc(hidden)]
-    #[doc(alias = "MPI_Reduce_scatter_block")]
-    pub unsafe fn reduce_scatter_raw(
-        &self,
-        send: Option<*const u8>,
-        recv: *mut u8,
-        plan: &Plan,
-        counts: &[u64],
-        combine: &Combine,
-    ) -> Result<()> {
-        // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable and
-        // unchanged, the elements at `recv` are readable and writable and nobody else accesses them, the two do not
-        // overlap, and `combine` keeps its promises for these elements (the four conditions of `# Safety`, in this
-        // order).
-        unsafe { self.run_raw(&Collective::ReduceScatter { send, recv, plan, counts, combine }) }
-    }
-
     pub(in crate::coll) fn reduce_scatter_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
@@ -85,6 +47,7 @@ impl Communicator {
             return Ok(());
         }
         let block = Elements { count: counts[rank], ..*recv };
+        // A rank without others reduces nothing. The direct way would copy elements in place twice, for other ranks.
         if size == 1 {
             if send.is_some() {
                 steps.copy(&all, &block, rank)?;

@@ -10,7 +10,6 @@
 //! of messages decides, and a rank can begin the next call while the ranks above still make this one.
 
 use super::buffers::Buffer;
-use crate::coll::Collective;
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::schedule::program::{Builder, StepId};
@@ -56,65 +55,6 @@ impl Order {
 }
 
 impl Communicator {
-    /// Combines, in rank order, the elements at `send` of the ranks up to and including this rank, and writes the
-    /// result to `recv`. A rank that passes `None` as `send` already has its elements at `recv`. Collective.
-    ///
-    /// # Safety
-    ///
-    /// - Until the call returns, `count` elements of `plan`'s type at `send` are readable and nobody
-    ///   changes them.
-    /// - Until the call returns, `count` elements of `plan`'s type at `recv` are readable and writable, and
-    ///   nobody else accesses them.
-    /// - The elements at `send` and at `recv` do not overlap.
-    /// - `combine` keeps the promises of [`Combine`] for these elements.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::Comm` if this is an intercommunicator, `ErrorKind::Truncated` or `ErrorKind::Count` if the
-    /// ranks' elements have different packed sizes, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::ProcAborted`
-    /// if a rank has died, and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
-    #[doc(alias = "MPI_Scan")]
-    #[doc(hidden)]
-    pub unsafe fn scan_raw(
-        &self,
-        send: Option<*const u8>,
-        recv: *mut u8,
-        plan: &Plan,
-        count: u64,
-        combine: &Combine,
-    ) -> Result<()> {
-        // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable and
-        // unchanged, the elements at `recv` are readable and writable and nobody else accesses them, the two do not
-        // overlap, and `combine` keeps its promises for these elements (the four conditions of `# Safety`, in this
-        // order).
-        unsafe { self.run_raw(&Collective::Scan { send, recv, plan, count, combine }) }
-    }
-
-    /// Combines, in rank order, the elements at `send` of the ranks below this rank, and writes the result to
-    /// `recv`. The call writes nothing on rank 0. A rank that passes `None` as `send` already has its elements at
-    /// `recv`. Collective.
-    ///
-    /// # Safety
-    ///
-    /// - The conditions of [`scan_raw`](Self::scan_raw) hold.
-    ///
-    /// # Errors
-    /// Returns the errors of [`scan_raw`](Self::scan_raw).
-    #[doc(alias = "MPI_Exscan")]
-    #[doc(hidden)]
-    pub unsafe fn exscan_raw(
-        &self,
-        send: Option<*const u8>,
-        recv: *mut u8,
-        plan: &Plan,
-        count: u64,
-        combine: &Combine,
-    ) -> Result<()> {
-        // SAFETY: the caller guarantees the conditions of `scan_raw`, which are those of `run_raw` for this call:
-        // valid memory at `send` and at `recv` until `run_raw` returns, which nobody else uses and which does not
-        // overlap, and an operation that fits these elements.
-        unsafe { self.run_raw(&Collective::Exscan { send, recv, plan, count, combine }) }
-    }
-
     pub(in crate::coll) fn scan_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
@@ -169,9 +109,10 @@ impl Communicator {
         combine: &Combine,
     ) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
-        if recv.bytes()? == 0 || size == 1 {
+        if recv.bytes()? == 0 {
             return Ok(());
         }
+        let passes = rank + 1 < size;
         steps.operation(combine);
         let (mut received, mut sent) = (Order::default(), Order::default());
         for range in pieces(recv, size)? {
@@ -187,7 +128,6 @@ impl Communicator {
             // The value for the rank above.
             let mut value = own;
             if rank > 0 {
-                let passes = rank + 1 < size;
                 if passes {
                     value = Buffer::scratch(steps, &result.part);
                     value.first = first;
@@ -200,14 +140,15 @@ impl Communicator {
                 let step = steps.receive(&result.part, self.peer(rank - 1)?)?;
                 result.replaced_by(steps, step);
                 received.add(steps, step);
-                if !passes {
-                    continue;
+                if passes {
+                    value.combine(steps, &mut result)?;
                 }
-                value.combine(steps, &mut result)?;
             }
-            let step = steps.send(&value.part, self.peer(rank + 1)?)?;
-            value.read_by(steps, step);
-            sent.add(steps, step);
+            if passes {
+                let step = steps.send(&value.part, self.peer(rank + 1)?)?;
+                value.read_by(steps, step);
+                sent.add(steps, step);
+            }
         }
         Ok(())
     }

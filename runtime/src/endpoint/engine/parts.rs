@@ -79,34 +79,6 @@ impl Part {
 const LOOKS: usize = 1000;
 
 impl MessageEngine {
-    // ---- at the sender ----
-
-    /// Sends a message to `dest` in parts if it may go out in parts now. Returns the number of bytes that are in the
-    /// ring and the copy method, or `None` if the message must take another way.
-    ///
-    /// # Safety
-    ///
-    /// - The layout's memory is readable, and `label.bytes` is the packed size of its elements.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if another rank broke the protocol.
-    #[inline(never)]
-    pub(super) unsafe fn send_parts(
-        &mut self,
-        layout: &Elements<&Plan>,
-        label: Label,
-        dest: usize,
-    ) -> Result<Option<(u64, Method)>> {
-        let with = (&self.fabric, &mut self.stage, self.terms);
-        let busy = self.requests.in_flight() > 0;
-        // SAFETY: the caller guarantees the condition of `Peer::send_parts`, which is the same.
-        let sent = unsafe { self.peers[dest].send_parts(with, layout, label, busy)? };
-        self.traffic.parts += u64::from(sent.is_some_and(|(done, _)| done == label.bytes));
-        Ok(sent)
-    }
-
-    // ---- at the receiver ----
-
     /// Says that the last part of a message of `total` bytes has arrived, and tells rank `from` how the next message of
     /// this size class should begin, if that has changed.
     fn end_of_parts(&mut self, from: usize, far: bool, total: u64) {

@@ -23,6 +23,13 @@ pub(in crate::rma) fn broken(target: usize) -> Error {
     Error::new(ErrorKind::Other, "target_rank", detail)
 }
 
+/// A call that copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Put,
+    Get,
+}
+
 /// Compares the types of the data of a call with those of their destination.
 ///
 /// # Errors
@@ -131,8 +138,8 @@ impl Window {
             return Ok(());
         }
         // SAFETY: the caller guarantees the elements of `from` (the condition of `# Safety`), which is the condition of
-        // `put_any`.
-        unsafe { self.put_any(from, target, displacement, (plan, count), &mut None) }
+        // `copy_any`.
+        unsafe { self.copy_any(Call::Put, from, target, displacement, (plan, count), &mut None) }
     }
 
     /// Does the same as [`put_raw`](Self::put_raw), and returns the numbers of the operations that end when the program
@@ -155,7 +162,9 @@ impl Window {
     ) -> Result<Vec<u64>> {
         let mut ids = Some(Vec::new());
         // SAFETY: the caller guarantees the elements of `from` (the condition of `# Safety`).
-        let put = unsafe { self.put_any(from, target, displacement, (plan, count), &mut ids) };
+        let put = unsafe {
+            self.copy_any(Call::Put, from, target, displacement, (plan, count), &mut ids)
+        };
         self.started(put, ids)
     }
 
@@ -172,50 +181,6 @@ impl Window {
             return Err(error);
         }
         Ok(ids)
-    }
-
-    /// Puts elements that are not one short run in memory that this rank can map; see [`put_raw`](Self::put_raw).
-    ///
-    /// # Safety
-    ///
-    /// - The condition of [`put_raw`](Self::put_raw).
-    #[inline(never)]
-    unsafe fn put_any(
-        &self,
-        from: &Elements<&Plan>,
-        target: usize,
-        displacement: i64,
-        (plan, count): (&Plan, u64),
-        ids: &mut Option<Vec<u64>>,
-    ) -> Result<()> {
-        self.check_target(target)?;
-        self.epochs.check_access(target)?;
-        let (bytes, room) = (from.plan.packed_bytes(from.count)?, plan.packed_bytes(count)?);
-        if bytes > room {
-            return Err(truncated("origin_count", bytes, room));
-        }
-        if self.checks_types() {
-            compare_types((from.plan, from.count), (plan, count))?;
-        }
-        let memory = match self.locate(target, displacement, plan, count)? {
-            Located::Here(memory) => memory,
-            Located::There(offset) => {
-                let far = Far { target, offset, plan, count };
-                // SAFETY: `bytes` is the packed size of the elements `from`, which are readable and do not change until
-                // the put is complete at this rank (the condition of `# Safety`).
-                return unsafe { self.put_there(from, &far, bytes, ids) };
-            }
-        };
-        let dst = Elements { origin: memory, plan, count };
-        // SAFETY:
-        // - `bytes` is at most the packed bytes of both sides (checked above);
-        // - the elements `from` are readable (the condition of `# Safety`);
-        // - the elements of the target lie in the window (`locate`), which is mapped as long as the window lives;
-        //   other processes may access them too, which changes values only;
-        // - the sides do not overlap (the condition of `# Safety`).
-        unsafe { copy_raw(*from, dst, 0..bytes) };
-        self.note_stores();
-        Ok(())
     }
 
     /// Copies `count` elements of `plan` at displacement `displacement` of the memory of rank `target` to the
@@ -252,8 +217,8 @@ impl Window {
             return Ok(());
         }
         // SAFETY: the caller guarantees the elements of `to` (the condition of `# Safety`), which is the condition of
-        // `get_any`.
-        unsafe { self.get_any(to, target, displacement, (plan, count), &mut None) }
+        // `copy_any`.
+        unsafe { self.copy_any(Call::Get, to, target, displacement, (plan, count), &mut None) }
     }
 
     /// Does the same as [`get_raw`](Self::get_raw), and returns the numbers of the operations that end when the
@@ -276,19 +241,23 @@ impl Window {
     ) -> Result<Vec<u64>> {
         let mut ids = Some(Vec::new());
         // SAFETY: the caller guarantees the elements of `to` (the condition of `# Safety`).
-        let got = unsafe { self.get_any(to, target, displacement, (plan, count), &mut ids) };
+        let got =
+            unsafe { self.copy_any(Call::Get, to, target, displacement, (plan, count), &mut ids) };
         self.started(got, ids)
     }
 
-    /// Gets elements that are not one short run in memory that this rank can map; see [`get_raw`](Self::get_raw).
+    /// Puts the elements `near`, or gets into them, if they are not one short run in memory that this rank can map. See
+    /// [`put_raw`](Self::put_raw) and [`get_raw`](Self::get_raw).
     ///
     /// # Safety
     ///
-    /// - The condition of [`get_raw`](Self::get_raw).
+    /// - The condition of [`put_raw`](Self::put_raw) holds for the elements `near`, or that of
+    ///   [`get_raw`](Self::get_raw).
     #[inline(never)]
-    unsafe fn get_any(
+    unsafe fn copy_any(
         &self,
-        to: &Elements<&Plan>,
+        call: Call,
+        near: &Elements<&Plan>,
         target: usize,
         displacement: i64,
         (plan, count): (&Plan, u64),
@@ -296,37 +265,47 @@ impl Window {
     ) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_access(target)?;
-        let (bytes, room) = (plan.packed_bytes(count)?, to.plan.packed_bytes(to.count)?);
-        let located = self.locate(target, displacement, plan, count)?;
+        // The destination comes first, because the other elements must fit in it.
+        let (ours, theirs) = ((near.plan, near.count), (plan, count));
+        let (to, from) = if call == Call::Put { (theirs, ours) } else { (ours, theirs) };
+        let (bytes, room) = (from.0.packed_bytes(from.1)?, to.0.packed_bytes(to.1)?);
         if bytes > room {
             return Err(truncated("origin_count", bytes, room));
         }
         if self.checks_types() {
-            compare_types((plan, count), (to.plan, to.count))?;
+            compare_types(from, to)?;
         }
-        let memory = match located {
+        let origin = match self.locate(target, displacement, plan, count)? {
             Located::Here(memory) => memory,
             Located::There(offset) => {
                 let far = Far { target, offset, plan, count };
-                // SAFETY: the elements `to` are writable and not in use until the get is complete (the condition of
-                // `# Safety`), and have at least `bytes` packed bytes (checked above).
-                return unsafe { self.get_far(to, &far, bytes, ids) };
+                // SAFETY: the elements `near` have at least `bytes` packed bytes (checked above). Until the call is
+                // complete, they are readable and do not change, or they are writable and not in use (the condition of
+                // `# Safety`).
+                return unsafe {
+                    match call {
+                        Call::Put => self.put_there(near, &far, bytes, ids),
+                        Call::Get => self.get_far(near, &far, bytes, ids),
+                    }
+                };
             }
         };
-        let from = Elements { origin: memory, plan, count };
-        if let (Some(from), Some(to)) = (from.run(), to.run()) {
-            // SAFETY: each side is one run (`Elements::run`) of at least `bytes` bytes. The other conditions are
-            // those of `copy_raw` below.
-            unsafe { contiguous::fetch(from, to, bytes as usize) };
-            self.note_stores();
-            return Ok(());
-        }
+        let far = Elements { origin, plan, count };
         // SAFETY:
         // - `bytes` is at most the packed bytes of both sides (checked above);
         // - the elements of the target lie in the window (`locate`), which is mapped as long as the window lives;
-        //   other processes may change them meanwhile, which changes values only;
-        // - the elements `to` are writable, and the sides do not overlap (the condition of `# Safety`).
-        unsafe { copy_raw(from, *to, 0..bytes) };
+        //   other processes may access them too, which changes values only;
+        // - the elements `near` are readable, or writable, and the sides do not overlap (the condition of `# Safety`);
+        // - each side of `fetch` is one run (`Elements::run`).
+        unsafe {
+            match call {
+                Call::Put => copy_raw(*near, far, 0..bytes),
+                Call::Get => match far.run().zip(near.run()) {
+                    Some((from, to)) => contiguous::fetch(from, to, bytes as usize),
+                    None => copy_raw(far, *near, 0..bytes),
+                },
+            }
+        }
         self.note_stores();
         Ok(())
     }

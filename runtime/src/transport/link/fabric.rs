@@ -1,8 +1,8 @@
 //! The connection of this rank to the other ranks: the areas of pairs, the first contact, the doorbells,
 //! and the news of failures.
 //!
-//! This file uses `shm/segment.rs`; `link.rs` and `progress.rs` use this file. A job of one rank has no
-//! segment, and in such a job no code asks this file for another rank.
+//! This file uses `shm/segment.rs`; `link.rs` and `progress.rs` use this file. A process that no launcher has started
+//! has no segment ([`Fabric::alone`]), and there no code asks this file for another rank.
 //!
 //! The job crate's `shm/contacts.rs` describes how a rank `a` first writes to a rank `b`: `a` takes an
 //! area, allocates the memory of the ring's pages, writes the area's number into the mailbox of `b`, and
@@ -44,42 +44,48 @@ fn of_contact(rank: usize, error: typepack_job::Error) -> Error {
     }
 }
 
-/// Builds the error for another rank in a job of one rank. No caller asks for one.
+/// Builds the error for another rank, if no launcher has started this process. No caller asks for one.
 #[cold]
 fn none() -> Error {
-    Error::new(ErrorKind::Internal, "transport", "a job of one rank has no other rank")
+    let detail = "a process that no launcher has started has no other rank";
+    Error::new(ErrorKind::Internal, "transport", detail)
 }
 
 /// This rank's connection to the other ranks of the job.
 #[derive(Clone, Debug)]
 pub struct Fabric {
-    segment: Option<Arc<Segment>>,
     /// The slot of this process.
     rank: usize,
     /// The slots of the ranks of the world of this process.
     world: Range<usize>,
-    /// The table of heaps; `None` in a job of one rank.
-    heaps: Option<Arc<Heaps>>,
-    /// The areas through which this rank communicates with other ranks; `None` in a job of one rank.
-    contacts: Option<Arc<Contacts>>,
-    /// The chunks that this rank lends to its pairs; `None` in a job of one rank.
-    pool: Option<Arc<Pool>>,
+    /// What the job shares; `None` if no launcher has started this process.
+    job: Option<Job>,
     /// How this rank reads the private memory of other ranks.
     readers: Arc<Readers>,
 }
 
+/// What this rank and the other processes of its job share.
+#[derive(Clone, Debug)]
+struct Job {
+    segment: Arc<Segment>,
+    heaps: Arc<Heaps>,
+    /// The areas through which this rank communicates with other ranks.
+    contacts: Arc<Contacts>,
+    /// The chunks that this rank lends to its pairs.
+    pool: Arc<Pool>,
+}
+
 impl Fabric {
-    /// Returns the fabric of a job of one rank, without shared memory.
+    /// Returns the fabric of a process that no launcher has started, without shared memory. Nobody can join such a
+    /// process, so nothing here needs a segment. To make one would cost more system calls than all the rest of
+    /// [`init`](crate::init).
     pub fn alone() -> Self {
-        Self {
-            segment: None,
-            rank: 0,
-            world: 0..1,
-            heaps: None,
-            contacts: None,
-            pool: None,
-            readers: Arc::default(),
-        }
+        Self { rank: 0, world: 0..1, job: None, readers: Arc::default() }
+    }
+
+    #[inline]
+    fn segment(&self) -> Option<&Segment> {
+        self.job.as_ref().map(|job| &*job.segment)
     }
 
     /// Joins the job whose shared memory is `segment`. This process gets the slot `rank`, and the function allocates
@@ -90,12 +96,11 @@ impl Fabric {
     /// reason.
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
         let world = segment.world_of(rank).unwrap_or(0..segment.ranks());
-        let heaps = Some(Arc::new(Heaps::new(segment.clone(), rank)));
+        let heaps = Arc::new(Heaps::new(segment.clone(), rank));
         let contacts = Arc::new(Contacts::new(segment.clone(), rank)?);
-        let pool = Some(Arc::new(Pool::new(contacts.clone(), rank, segment.processes())));
-        let contacts = Some(contacts);
-        let readers = Arc::default();
-        Ok(Self { segment: Some(segment), rank, world, heaps, contacts, pool, readers })
+        let pool = Arc::new(Pool::new(contacts.clone(), rank, segment.processes()));
+        let job = Some(Job { segment, heaps, contacts, pool });
+        Ok(Self { rank, world, job, readers: Arc::default() })
     }
 
     /// Returns the slot of this rank.
@@ -110,19 +115,19 @@ impl Fabric {
 
     /// Returns the number of slots that processes of the job have taken so far.
     pub fn processes(&self) -> usize {
-        self.segment.as_ref().map_or(1, |segment| segment.processes())
+        self.segment().map_or(1, |segment| segment.processes())
     }
 
     /// Returns this rank's part of the shared heap. Returns `None` in a job without a shared heap.
     pub fn heap(&self) -> Option<&Heap> {
-        self.heaps.as_ref()?.own()
+        self.heaps()?.own()
     }
 
     /// Returns this rank's part of the shared heap if this process has already used the part. The process
     /// does so before it first allocates from the heap.
     #[inline]
     pub fn used_heap(&self) -> Option<&Heap> {
-        self.heaps.as_ref()?.used()
+        self.heaps()?.used()
     }
 
     /// Returns whether the byte at `address` lies in this rank's heap.
@@ -131,35 +136,36 @@ impl Fabric {
         self.used_heap().is_some_and(|heap| heap.offset_of(address, 1).is_some())
     }
 
-    /// Returns the size of each rank's heap in bytes, or 0 in a job of one rank.
+    /// Returns the size of each rank's heap in bytes, or 0 if no launcher has started this process.
     pub fn heap_bytes(&self) -> u64 {
-        self.heaps.as_ref().map_or(0, |heaps| heaps.bytes())
+        self.heaps().map_or(0, |heaps| heaps.bytes())
     }
 
     /// Returns the memory of a range of another rank's heap, and maps it first if necessary. Returns `None` in a job
-    /// of one rank, in a job without a shared heap, if the range cannot be mapped or lies outside the heap, or if
+    /// without a shared heap, if the range cannot be mapped or lies outside the heap, or if
     /// `rank` is this rank or no rank of the job.
     #[inline]
     pub fn heap_at(&self, rank: usize, range: &Range<u64>) -> Option<Mapped> {
-        let heaps = self.heaps.as_ref()?;
+        let heaps = self.heaps()?;
         heaps.of(rank)?.find(range).or_else(|| heaps.map(rank, range).ok())
     }
 
     /// Returns whether address space may run short, so that nobody should keep memory of [`heap_at`](Self::heap_at)
     /// without need.
     pub fn addresses_are_scarce(&self) -> bool {
-        self.heaps.as_ref().is_none_or(|heaps| heaps.is_scarce())
+        self.heaps().is_none_or(|heaps| heaps.is_scarce())
     }
 
-    /// Returns the table of heaps, or `None` in a job of one rank.
+    /// Returns the table of heaps, or `None` if no launcher has started this process.
+    #[inline]
     pub fn heaps(&self) -> Option<&Arc<Heaps>> {
-        self.heaps.as_ref()
+        self.job.as_ref().map(|job| &job.heaps)
     }
 
     /// Returns the distance between the core of this rank and the core of `rank`. If one of the two ranks
     /// is not bound to a core, returns the largest distance.
     pub fn distance(&self, rank: usize) -> Distance {
-        let Some(segment) = &self.segment else { return Distance::Core };
+        let Some(segment) = self.segment() else { return Distance::Core };
         match (segment.bound_cpu(self.rank), segment.bound_cpu(rank)) {
             (Some(a), Some(b)) => distance(&segment.cpu(a), &segment.cpu(b)),
             _ => Distance::Machine,
@@ -168,7 +174,7 @@ impl Fabric {
 
     /// Returns the CPU to which `rank` is bound. Returns `None` if the rank is not bound to a CPU.
     pub fn cpu_of(&self, rank: usize) -> Option<Cpu> {
-        Cpu::of(self.segment.as_ref()?, rank)
+        Cpu::of(self.segment()?, rank)
     }
 
     /// Returns whether the core of this rank and the core of `rank` share no cache.
@@ -181,7 +187,7 @@ impl Fabric {
     /// process contains the same number at address `at`. So a rank that can read the number there knows
     /// that it can access this process's memory.
     pub fn open_memory(&self, at: u64, number: u64) {
-        let Some(segment) = &self.segment else { return };
+        let Some(segment) = self.segment() else { return };
         if let Some(launcher) = segment.launcher() {
             cma::permit(launcher);
         }
@@ -198,13 +204,13 @@ impl Fabric {
     /// Returns the slot of a rank.
     #[cfg(test)]
     pub fn slot_of(&self, rank: usize) -> &crate::shm::layout::RankSlot {
-        self.segment.as_ref().expect("this process has no job").slot(rank)
+        self.segment().expect("this process has no job").slot(rank)
     }
 
     /// Returns whether this rank takes part in copies between private memories.
     #[inline]
     pub fn memory_is_open(&self) -> bool {
-        let slot = self.segment.as_ref().map(|segment| segment.slot(self.rank));
+        let slot = self.segment().map(|segment| segment.slot(self.rank));
         slot.is_some_and(|slot| slot.probe_at[0].load(Ordering::Relaxed) != 0)
     }
 
@@ -227,7 +233,7 @@ impl Fabric {
     /// Returns what `rank` has published for a test access to its memory (see `open_memory`). Returns `None` if this
     /// rank or `rank` takes no part in copies between private memories.
     fn probe_of(&self, rank: usize) -> Option<Probe> {
-        let slot = self.segment.as_ref()?.slot(rank);
+        let slot = self.segment()?.slot(rank);
         let whole = |words: &[AtomicU32; 2]| {
             let half = |word: &AtomicU32| u64::from(word.load(Ordering::Acquire));
             half(&words[0]) | half(&words[1]) << 32
@@ -239,16 +245,15 @@ impl Fabric {
 
     /// Returns whether the job has more ranks than CPUs.
     pub fn oversubscribed(&self) -> bool {
-        self.segment.as_ref().is_some_and(|segment| segment.flags().oversubscribed)
+        self.segment().is_some_and(|segment| segment.flags().oversubscribed)
     }
 
     /// Returns the table of the areas in which this rank reads or writes.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Internal` in a job of one rank, which has no areas. No caller asks for areas in
-    /// such a job.
+    /// Returns `ErrorKind::Internal` if no launcher has started this process. No caller asks for areas then.
     pub fn contacts(&self) -> Result<&Contacts> {
-        self.contacts.as_deref().ok_or_else(none)
+        self.job.as_ref().map(|job| &*job.contacts).ok_or_else(none)
     }
 
     /// Returns the area in which this rank writes to `to`. The first call for `to` also makes the first
@@ -258,13 +263,13 @@ impl Fabric {
     /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another
     /// reason.
     pub fn contact(&self, to: usize) -> Result<Area> {
-        let (Some(segment), Some(pool)) = (&self.segment, &self.pool) else { return Err(none()) };
+        let Some(Job { segment, contacts, pool, .. }) = &self.job else { return Err(none()) };
         let wanted = pool.geometry(segment.processes());
-        let found = self.contacts()?.connect(to, wanted).map_err(|e| of_contact(to, e))?;
+        let found = contacts.connect(to, wanted).map_err(|e| of_contact(to, e))?;
         let (base, geometry) = found;
         let (at, bytes) = pair::LEVELS[geometry.first_level()].pages();
         if bytes > 0 {
-            self.contacts()?.reserve(to, at, bytes, Need::Must)?;
+            contacts.reserve(to, at, bytes, Need::Must)?;
         }
         // SAFETY: `connect` returns the base of a mapped area of this geometry, and `self.contacts` keeps the area
         // mapped. The link that stores the returned value lives in the message engine, which owns `self`.
@@ -274,14 +279,12 @@ impl Fabric {
     /// Allocates the memory of a ring in which this rank will write to `to`. Returns false if memory is short.
     pub fn reserve_ring(&self, to: usize, level: pair::Level) -> bool {
         let (at, bytes) = level.pages();
-        self.contacts
-            .as_ref()
-            .is_some_and(|contacts| contacts.reserve(to, at, bytes, Need::Wish).is_ok())
+        self.contacts().is_ok_and(|contacts| contacts.reserve(to, at, bytes, Need::Wish).is_ok())
     }
 
-    /// Returns the chunks that this rank lends to its pairs, or `None` in a job of one rank.
+    /// Returns the chunks that this rank lends to its pairs, or `None` if no launcher has started this process.
     pub fn pool(&self) -> Option<&Arc<Pool>> {
-        self.pool.as_ref()
+        self.job.as_ref().map(|job| &job.pool)
     }
 
     /// Allocates the memory of the chunk stamps and of the small chunk in the direction to `to`, whose area is `area`.
@@ -300,13 +303,13 @@ impl Fabric {
     /// caller read `seen`.
     #[inline]
     pub fn connected(&self, seen: u32) -> Option<u32> {
-        self.segment.as_ref()?.connected(self.rank, seen)
+        self.segment()?.connected(self.rank, seen)
     }
 
     /// Returns a number that is greater than the number of every rank that has begun to write to this
     /// rank.
     pub fn writers(&self) -> usize {
-        self.segment.as_ref().map_or(0, |segment| segment.writers(self.rank))
+        self.segment().map_or(0, |segment| segment.writers(self.rank))
     }
 
     /// Returns the area in which `from` writes to this rank, or `None` if `from` has not written to this
@@ -327,7 +330,7 @@ impl Fabric {
     /// may be waiting.
     #[inline]
     pub fn ring(&self, rank: usize) {
-        if let Some(segment) = &self.segment {
+        if let Some(segment) = self.segment() {
             segment.ring(rank);
         }
     }
@@ -337,7 +340,7 @@ impl Fabric {
     /// If `pays` is true, this rank executes a barrier before it sleeps, too. If the kernel refuses,
     /// every wake-up still costs a fence.
     pub fn register_barrier(&self, pays: bool) {
-        if let Some(segment) = &self.segment
+        if let Some(segment) = self.segment()
             && segment.register_barrier()
             && pays
         {
@@ -349,24 +352,24 @@ impl Fabric {
     /// [`Fabric::sleep`] as `seen`. Between this call and [`Fabric::sleep`], the caller must check once
     /// more for every event that could wake this rank.
     pub fn announce(&self) -> u32 {
-        self.segment.as_ref().map_or(0, |segment| segment.prepare_wait(self.rank))
+        self.segment().map_or(0, |segment| segment.prepare_wait(self.rank))
     }
 
     /// Cancels the announcement of [`Fabric::announce`].
     pub fn cancel_wait(&self) {
-        if let Some(segment) = &self.segment {
+        if let Some(segment) = self.segment() {
             segment.cancel_wait(self.rank);
         }
     }
 
     /// Sleeps until another rank or thread rings this rank's doorbell, or until `timeout` has passed. Returns at once
-    /// if the doorbell has rung since [`Fabric::announce`] returned `seen`. In a job of one rank nobody can ring, so
-    /// the call sleeps for `timeout`, but at most for 1 ms. Returns why the sleep has ended.
+    /// if the doorbell has rung since [`Fabric::announce`] returned `seen`. If no launcher has started this process,
+    /// nobody can ring, so the call sleeps for `timeout`, but at most for 1 ms. Returns why the sleep has ended.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the kernel refuses to sleep.
     pub fn sleep(&self, seen: u32, timeout: Duration) -> Result<Woken> {
-        let Some(segment) = &self.segment else {
+        let Some(segment) = self.segment() else {
             std::thread::sleep(timeout.min(Duration::from_millis(1)));
             return Ok(Woken::Changed);
         };
@@ -375,12 +378,12 @@ impl Fabric {
 
     /// Returns the record of what this rank waits for, which mpiexec reads.
     pub fn waiting(&self) -> Option<&Waiting> {
-        self.segment.as_ref().map(|segment| &segment.slot(self.rank).waiting)
+        self.segment().map(|segment| &segment.slot(self.rank).waiting)
     }
 
     /// Returns the record of what a rank of the world waits for.
     pub fn waiting_of(&self, rank: usize) -> Option<&Waiting> {
-        self.segment.as_ref().map(|segment| &segment.slot(rank).waiting)
+        self.segment().map(|segment| &segment.slot(rank).waiting)
     }
 
     /// Wakes the thread of this process that sleeps on the doorbell. Another thread calls this function after it has
@@ -394,7 +397,7 @@ impl Fabric {
     /// case.
     #[cold]
     pub fn failure(&self) -> Option<Error> {
-        let segment = self.segment.as_ref()?;
+        let segment = self.segment()?;
         if segment.failures(self.rank) == 0 {
             return None;
         }
@@ -425,26 +428,26 @@ impl Fabric {
     /// Returns whether `rank` has died. A dead rank no longer copies anything.
     #[cold]
     pub fn has_died(&self, rank: usize) -> bool {
-        self.segment.as_ref().is_some_and(|segment| segment.state(rank) == State::Dead)
+        self.segment().is_some_and(|segment| segment.state(rank) == State::Dead)
     }
 
     /// Returns whether `rank` has left the job, properly or by its death. (A rank can return to the job.)
     #[cold]
     pub fn has_left(&self, rank: usize) -> bool {
         let left = |state| matches!(state, State::Finalized | State::Dead);
-        self.segment.as_ref().is_some_and(|segment| left(segment.state(rank)))
+        self.segment().is_some_and(|segment| left(segment.state(rank)))
     }
 
     /// Tells the launcher that this rank leaves the job normally.
     pub fn finalized(&self) {
-        if let Some(segment) = &self.segment {
+        if let Some(segment) = self.segment() {
             segment.mark_finalized(self.rank);
         }
     }
 
     /// Tells the launcher that this rank takes part in the job again.
     pub fn returned(&self) {
-        if let Some(segment) = &self.segment {
+        if let Some(segment) = self.segment() {
             segment.mark_returned(self.rank);
         }
     }
