@@ -7,6 +7,7 @@
 use crate::{abi, raw};
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int, c_void};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The version of the modules in `include/`.
@@ -80,7 +81,9 @@ pub fn check() {
     if quiet || rank() > 0 {
         return;
     }
-    eprintln!(
+    // If standard error is closed, there is nobody to tell.
+    let _unseen = writeln!(
+        std::io::stderr(),
         "typepack: the program was compiled with Fortran modules of version {version}, but libmpifort_abi.so.1 has \
          version {VERSION}; compile it anew, or set TYPEPACK_QUIET=1 to silence this line"
     );

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use typepack::engine::choice::Tune;
 use typepack::tuned::Choice;
 use typepack::{Communicator, Datatype, Distance, Named, Op, Placement, Plan, Universe, commit};
 
@@ -120,9 +121,12 @@ fn possible(ranks: usize) -> Result<(), String> {
             "--measure: the job has 1 rank; it must have at least 2 ranks: {hint}"
         ));
     }
-    match std::env::var_os("TYPEPACK_TUNE") {
-        Some(value) if value == "off" => {
-            Err("--measure: TYPEPACK_TUNE is off, which forbids measuring; it must be on".into())
+    // A wrong value has ended init with an error.
+    let tune = std::env::var("TYPEPACK_TUNE").ok().and_then(|value| Tune::parse(&value).ok());
+    let measures = |tune: Tune| ["messages", "collective"].iter().any(|name| tune.measures(name));
+    match tune {
+        Some(tune) if !measures(tune) => {
+            Err("--measure: TYPEPACK_TUNE forbids measuring; it must be on".into())
         }
         _ => Ok(()),
     }

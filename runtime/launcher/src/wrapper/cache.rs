@@ -27,8 +27,19 @@ const MISSING: &str = "missing: ";
 pub struct Place {
     /// The folder that contains those of all compilers.
     pub folder: PathBuf,
-    /// True if other users may write beside the folder, so that it must be nobody's but ours.
-    private: bool,
+    /// Who may use it.
+    kind: Kind,
+}
+
+/// Who may use a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Part of an installation, as safe as the compiler wrapper beside it.
+    Prefix,
+    /// The user's cache: nobody else may write to it or to the two folders around it.
+    Cache,
+    /// Beside files of other users, so that nobody else may even look into it.
+    Private,
 }
 
 /// Returns the places, the best first. `prefix` is the folder for modules in the prefix; `variable` returns the value
@@ -37,28 +48,38 @@ pub fn places(
     prefix: Option<&Path>,
     variable: impl Fn(&str) -> Option<std::ffi::OsString>,
 ) -> Vec<Place> {
-    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // A relative path means another folder in each directory.
+    let set = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     let temporary = set("TMPDIR").unwrap_or_else(|| "/tmp".into());
     let user = rustix::process::geteuid().as_raw();
-    let shared = |folder: PathBuf| Place { folder, private: false };
+    let place = |folder: PathBuf, kind| Place { folder, kind };
     let mut list: Vec<Place> = Vec::new();
-    list.extend(prefix.map(|folder| shared(folder.to_owned())));
-    list.extend(cache.map(|base| shared(base.join("typepack/fortran"))));
-    list.push(Place { folder: temporary.join(format!("typepack-fortran-{user}")), private: true });
+    list.extend(prefix.map(|folder| place(folder.to_owned(), Kind::Prefix)));
+    list.extend(cache.map(|base| place(base.join("typepack/fortran"), Kind::Cache)));
+    list.push(place(temporary.join(format!("typepack-fortran-{user}")), Kind::Private));
     list
 }
 
 impl Place {
     /// Checks that nobody else can have written to the place.
     fn check(&self) -> io::Result<()> {
-        if !self.private {
-            return Ok(());
-        }
-        let facts = fs::symlink_metadata(&self.folder)?;
-        named::check_owner(&facts)?;
-        if !facts.is_dir() || facts.mode() & 0o077 != 0 {
-            return Err(io::Error::other("it is not a folder that only its owner can use"));
+        let (folders, forbidden) = match self.kind {
+            Kind::Prefix => (0, 0),
+            Kind::Cache => (3, 0o022),
+            Kind::Private => (1, 0o077),
+        };
+        for folder in self.folder.ancestors().take(folders) {
+            let facts = match self.kind {
+                Kind::Cache => fs::metadata(folder)?,
+                _ => fs::symlink_metadata(folder)?,
+            };
+            named::check_owner(&facts)?;
+            if !facts.is_dir() || facts.mode() & forbidden != 0 {
+                let text =
+                    format!("{} is not a folder that only its owner can use", folder.display());
+                return Err(io::Error::other(text));
+            }
         }
         Ok(())
     }
@@ -77,14 +98,14 @@ impl Place {
     /// Returns the error of the kernel, or says that the place is not ours.
     pub fn begin(&self) -> io::Result<PathBuf> {
         let mut builder = fs::DirBuilder::new();
-        if self.private {
-            builder.mode(0o700);
-            match builder.create(&self.folder) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => self.check()?,
-            }
-        } else {
-            builder.recursive(true).create(&self.folder)?;
+        match self.kind {
+            Kind::Prefix => builder.recursive(true),
+            Kind::Cache => builder.recursive(true).mode(0o700),
+            Kind::Private => builder.mode(0o700),
+        };
+        match builder.create(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => self.check()?,
         }
         loop {
             let own = self.folder.join(unique("new"));
@@ -121,8 +142,9 @@ fn is_complete(folder: &Path) -> bool {
     files.peek().is_some() && files.all(|line| there(line).is_some())
 }
 
-/// Removes all files except modules from the folder `own`, and writes the stamp, which also keeps the line `missing`.
-/// Then gives the folder the name `name`. Returns its path.
+/// Removes everything except modules from the folder `own`, and writes the stamp, which also keeps the line `missing`.
+/// Then gives the folder the name `name`. Returns its path. A complete folder of that name stays, unless something is
+/// missing in that one only.
 ///
 /// # Errors
 ///
@@ -136,26 +158,32 @@ pub fn finish(own: &Path, name: &str, missing: Option<&str>) -> io::Result<PathB
             Some(name) if file.extension() == Some(OsStr::new("mod")) => {
                 let _ = writeln!(stamp, "{} {name}", entry.metadata()?.len());
             }
+            _ if entry.file_type()?.is_dir() => fs::remove_dir_all(file)?,
             _ => fs::remove_file(file)?,
         }
     }
     fs::write(own.join(STAMP), stamp)?;
     let folder = own.with_file_name(name);
-    if fs::rename(own, &folder).is_ok() {
-        return Ok(folder);
-    }
-    // Another process was faster, or files are missing there.
-    if is_complete(&folder) {
-        fs::remove_dir_all(own)?;
-        return Ok(folder);
-    }
-    let old = own.with_file_name(unique("old"));
-    fs::rename(&folder, &old)?;
-    let placed = fs::rename(own, &folder);
-    let _gone = fs::remove_dir_all(&old);
-    match placed {
-        Err(error) if !is_complete(&folder) => Err(error),
-        _ => Ok(folder),
+    let is_better = || missing.is_none() && self::missing(&folder).is_some();
+    loop {
+        let Err(error) = fs::rename(own, &folder) else { return Ok(folder) };
+        // Another process was faster, or files are missing there.
+        if is_complete(&folder) && !is_better() {
+            fs::remove_dir_all(own)?;
+            return Ok(folder);
+        }
+        if !folder.exists() {
+            return Err(error);
+        }
+        let old = own.with_file_name(unique("old"));
+        match fs::rename(&folder, &old) {
+            // Another process has taken it away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(()) => {
+                let _gone = fs::remove_dir_all(&old);
+            }
+        }
     }
 }
 
@@ -180,7 +208,8 @@ mod tests {
         }
 
         fn place(&self, private: bool) -> Place {
-            Place { folder: self.0.join("place"), private }
+            let kind = if private { Kind::Private } else { Kind::Prefix };
+            Place { folder: self.0.join("place"), kind }
         }
     }
 
@@ -244,6 +273,40 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_without_a_module_gives_way_to_one_with_it() {
+        let scratch = Scratch::new();
+        let place = scratch.place(false);
+        for (missing, expected) in [(Some("x"), Some("x")), (None, None), (Some("y"), None)] {
+            let own = place.begin().expect("a folder");
+            fs::write(own.join("mpi.mod"), "text").expect("the file is written");
+            // What the compiler and the probe leave.
+            fs::create_dir(own.join("rest")).expect("a folder");
+            let folder = finish(&own, "fc-1", missing).expect("a folder");
+            assert_eq!(super::missing(&folder).as_deref(), expected);
+            assert_eq!(names(&folder), [STAMP, "mpi.mod"]);
+        }
+    }
+
+    #[test]
+    fn a_cache_that_others_can_write_to_is_refused() {
+        let scratch = Scratch::new();
+        let place = Place { folder: scratch.0.join("cache/typepack/fortran"), kind: Kind::Cache };
+        let folder = fill(&place, "text");
+        assert_eq!(place.complete("fc-1"), Some(folder));
+        for (folder, mode) in [("cache/typepack/fortran", 0o770), ("cache", 0o777)] {
+            let set = |mode| {
+                let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+                fs::set_permissions(scratch.0.join(folder), mode).expect("it is ours");
+            };
+            set(mode);
+            assert_eq!(place.complete("fc-1"), None, "{folder}");
+            let error = place.begin().expect_err("the place is refused");
+            assert!(error.to_string().contains("only its owner"), "{error}");
+            set(0o755);
+        }
+    }
+
+    #[test]
     fn a_temporary_place_is_ours_alone() {
         let scratch = Scratch::new();
         let place = scratch.place(true);
@@ -280,7 +343,9 @@ mod tests {
             [prefix.to_owned(), "/x/typepack/fortran".into(), last("/t")]
         );
         let home = [PathBuf::from("/h/.cache/typepack/fortran"), last("/tmp")];
-        assert_eq!(folders(None, &[("HOME", "/h"), ("XDG_CACHE_HOME", "")]), home);
+        for cache in ["", "relative"] {
+            assert_eq!(folders(None, &[("HOME", "/h"), ("XDG_CACHE_HOME", cache)]), home);
+        }
         assert_eq!(folders(None, &[]), [last("/tmp")]);
     }
 }

@@ -21,13 +21,18 @@ const SOURCES: [&str; 2] = ["mpi_f08.f90", "mpi.f90"];
 /// The source of the probe.
 const PROBE: &str = include_str!("probe.f90");
 
-/// Finds the modules for `compiler`, or makes them. Returns what is missing in modules that have just been made.
+/// Finds the modules for `compiler`, or makes them. Makes them again if something is missing in them and `anew`. Returns
+/// what is missing in modules that have just been made.
 ///
 /// # Errors
 ///
 /// Returns a message and an exit code if the compiler cannot be run or refuses a module, or if there is no place for
 /// the modules.
-pub fn modules(compiler: &[OsString], places: &mut Places) -> Result<Option<String>, (String, u8)> {
+pub fn modules(
+    compiler: &[OsString],
+    places: &mut Places,
+    anew: bool,
+) -> Result<Option<String>, (String, u8)> {
     let wrong = |message| (message, 1);
     // Options may also be part of the compiler's name (`-fc="gfortran -i8"`).
     refuse(compiler.get(1..).unwrap_or_default()).map_err(wrong)?;
@@ -38,7 +43,8 @@ pub fn modules(compiler: &[OsString], places: &mut Places) -> Result<Option<Stri
         .map_err(|error| cannot_run(compiler, &error))?;
     let name = key(compiler, version, sources(places)).map_err(wrong)?;
     let stores = cache::places(places.store.as_deref(), |name| std::env::var_os(name));
-    if let Some(folder) = stores.iter().find_map(|place| place.complete(&name)) {
+    let found = stores.iter().find_map(|place| place.complete(&name));
+    if let Some(folder) = found.filter(|folder| !anew || cache::missing(folder).is_none()) {
         places.modules = Some(folder);
         return Ok(None);
     }
@@ -111,7 +117,9 @@ fn key(compiler: &[OsString], version: Output, sources: &Path) -> Result<String,
     Ok(format!("{program}-{:016x}", hasher.finish()))
 }
 
-/// Compiles the modules in the first place that can be written, and returns their folder.
+/// Compiles the modules in the first place that can be written and where the probe runs, and returns their folder. If the
+/// probe runs nowhere, as with a compiler for other machines, nobody knows whether `mpi_f08` would work, so it is
+/// missing.
 fn make(
     compiler: &[OsString],
     places: &Places,
@@ -119,15 +127,26 @@ fn make(
     name: &str,
 ) -> Result<PathBuf, String> {
     let mut reasons = Vec::new();
-    for place in stores {
+    let without_probe = stores.iter().map(|place| (place, true));
+    for (place, any) in stores.iter().map(|place| (place, false)).chain(without_probe) {
         let own = match place.begin() {
             Ok(own) => own,
             Err(error) => {
-                reasons.push(format!("{}: {error}", place.folder.display()));
+                if !any {
+                    reasons.push(format!("{}: {error}", place.folder.display()));
+                }
                 continue;
             }
         };
-        let placed = compile(compiler, places, &own).and_then(|missing| {
+        let missing = match compile(compiler, places, &own) {
+            Ok(Some(Reason::NotTried(_))) if !any => {
+                cache::abandon(&own);
+                continue;
+            }
+            Ok(missing) => Ok(missing.map(|reason| reason.line(compiler))),
+            Err(error) => Err(error),
+        };
+        let placed = missing.and_then(|missing| {
             cache::finish(&own, name, missing.as_deref())
                 .map_err(|error| format!("{}: {error}", own.display()))
         });
@@ -139,35 +158,69 @@ fn make(
     Err(format!("there is no place for the Fortran modules ({})", reasons.join("; ")))
 }
 
+/// Why there is no module `mpi_f08`.
+enum Reason {
+    /// The compiler refuses it, or its descriptors are not understood.
+    Impossible(String),
+    /// The probe has not run to its end, perhaps only here or only now.
+    NotTried(String),
+}
+
+impl Reason {
+    /// Returns the line for the user.
+    fn line(self, compiler: &[OsString]) -> String {
+        let (Self::Impossible(reason) | Self::NotTried(reason)) = self;
+        format!(
+            "{}: there is no module mpi_f08 for this compiler, only mpi and mpif.h: {reason}",
+            shown(compiler)
+        )
+    }
+}
+
 /// Compiles the modules in the folder `own`. Arrays reach `mpi_f08` by descriptor, so this module goes again if the
-/// compiler's descriptors are not understood. The others do without. Returns a line about that.
-fn compile(compiler: &[OsString], places: &Places, own: &Path) -> Result<Option<String>, String> {
+/// compiler's descriptors are not understood. The others do without.
+fn compile(compiler: &[OsString], places: &Places, own: &Path) -> Result<Option<Reason>, String> {
     let module = |source: &str| {
         let path = sources(places).join(source);
         succeed(run(compiler, &["-c".into(), path.into_os_string()], own)?)
             .map_err(|said| format!("the compiler cannot compile {source}: {said}"))
     };
     let [f08, mpi] = SOURCES;
-    let reason = module(f08).and_then(|_| probe(compiler, places, own)).err();
+    let reason = match module(f08) {
+        Ok(_) => probe(compiler, places, own),
+        Err(said) => Some(Reason::Impossible(said)),
+    };
     module(mpi)?;
-    let Some(reason) = reason else { return Ok(None) };
-    let _maybe_never_made = std::fs::remove_file(own.join("mpi_f08.mod"));
-    Ok(Some(format!(
-        "{}: there is no module mpi_f08 for this compiler, only mpi and mpif.h: {reason}",
-        shown(compiler)
-    )))
+    if reason.is_some() {
+        let _maybe_never_made = std::fs::remove_file(own.join("mpi_f08.mod"));
+    }
+    Ok(reason)
 }
 
-/// Compiles and runs the probe in the folder `own`, where the module `mpi_f08` is.
-fn probe(compiler: &[OsString], places: &Places, own: &Path) -> Result<(), String> {
+/// Compiles and runs the probe below the folder `own`, where the module `mpi_f08` is.
+fn probe(compiler: &[OsString], places: &Places, own: &Path) -> Option<Reason> {
+    match look(compiler, places, own) {
+        Err(said) => Some(Reason::NotTried(said)),
+        Ok(found) if found == "ok" => None,
+        Ok(found) => {
+            let said = format!("the library does not understand how it passes {found}");
+            Some(Reason::Impossible(said))
+        }
+    }
+}
+
+/// Returns the last line of the probe.
+fn look(compiler: &[OsString], places: &Places, own: &Path) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("the probe: {error}");
-    std::fs::write(own.join("probe.f90"), PROBE).map_err(failed)?;
+    let folder = own.join("probe");
+    std::fs::create_dir(&folder).map_err(failed)?;
+    std::fs::write(folder.join("probe.f90"), PROBE).map_err(failed)?;
     let mut places = places.clone();
     places.modules = Some(own.to_owned());
     let mut words = line::compile_words(&places);
     words.extend(["probe.f90", "-o", "probe"].map(OsString::from));
     words.extend(line::link_words(&places));
-    succeed(run(compiler, &words, own)?)
+    succeed(run(compiler, &words, &folder)?)
         .map_err(|said| format!("the compiler cannot compile the probe: {said}"))?;
     // The library of this prefix comes first; the compiler's own libraries may also be found by the variable.
     let mut path = places.lib.into_os_string();
@@ -175,15 +228,13 @@ fn probe(compiler: &[OsString], places: &Places, own: &Path) -> Result<(), Strin
         path.push(":");
         path.push(others);
     }
-    let mut command = Command::new(own.join("probe"));
-    let output = command.current_dir(own).env("LD_LIBRARY_PATH", path).output().map_err(failed)?;
+    let mut command = Command::new(folder.join("probe"));
+    command.current_dir(&folder).env("LD_LIBRARY_PATH", path);
+    let output = command.output().map_err(failed)?;
     let status = output.status;
     let said = succeed(output).map_err(|said| format!("the probe failed ({status}): {said}"))?;
-    match said.lines().last().map(str::trim) {
-        Some("ok") => Ok(()),
-        Some(other) => Err(format!("the library does not understand how it passes {other}")),
-        None => Err("the probe printed nothing".into()),
-    }
+    let last = said.lines().last().map(|line| line.trim().to_owned());
+    last.ok_or_else(|| "the probe printed nothing".into())
 }
 
 /// Returns what a program printed.

@@ -77,8 +77,9 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
         kinds::refuse(&request.arguments).map_err(|message| (message, 1))?;
         prefix::add_fortran(&exe, &mut places).map_err(|message| (message, 1))?;
         if line::compiles(&request) {
-            let missing = fortran::modules(&request.compiler, &mut places)?;
-            if request.query == Some(Query::Modules) {
+            let asked = request.query == Some(Query::Modules);
+            let missing = fortran::modules(&request.compiler, &mut places, asked)?;
+            if asked {
                 return print(&fortran::report(&request.compiler, &places));
             }
             if let Some(missing) = missing {

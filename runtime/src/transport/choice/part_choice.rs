@@ -190,7 +190,7 @@ pub struct PartChoices {
     /// The ranks whose messages in parts are arriving, one bit each. Rings that have room for parts exist in jobs of a
     /// few ranks only.
     arriving: u64,
-    /// True if something is measured. With `TYPEPACK_TUNE=off`, an entry keeps its first way.
+    /// True if something is measured. With `TYPEPACK_TUNE=off`, there are no entries.
     measures: bool,
     /// The method that `TYPEPACK_COPY` forces.
     copy: Option<Method>,
@@ -220,6 +220,9 @@ impl PartChoices {
     /// go out in parts if nothing has been measured yet, neither in this job nor in earlier ones. Without an entry and
     /// without a first method, the answer is an RTS.
     pub fn next(&mut self, far: bool, bytes: u64, first: Option<Method>) -> Beginning {
+        if !self.measures {
+            return first.map(|first| self.copy.unwrap_or(first));
+        }
         if let Some(entry) = self.entry(far, bytes) {
             return entry.way();
         }
@@ -235,8 +238,7 @@ impl PartChoices {
         };
         let ways: Vec<Beginning> = methods.into_iter().map(Some).chain([None]).collect();
         let mut choice = Choice::new(key, ways, || first.map(Some), self.store);
-        let at = choice.best();
-        let next = if self.measures { choice.pick() } else { Pick { way: at, timed: false } };
+        let next = choice.pick();
         let entry = Entry {
             choice,
             next,
