@@ -93,7 +93,9 @@ pub use memory::{SharedBuffer, give_back_memory};
 pub use message::{Operation, Source, Status, TAG_UB, Tag};
 #[cfg(feature = "ndarray")]
 pub use ndarray;
-pub use placement::{Cpu, Distance, Placement, Resource};
+#[doc(inline)]
+pub use placement::Distance;
+pub use placement::{Cpu, Placement, Resource};
 pub use process_set::ProcessSet;
 pub use region::SharedRegion;
 pub use topo::dims_create;
