@@ -42,7 +42,7 @@ pub struct Compared {
     /// For each chooser that acts in this row, the times without it: it keeps the static order, and all other choosers
     /// measure. The names begin with [`OFF`].
     pub without: Vec<Tried>,
-    /// The names of the kernels that have moved the bytes, in the order of [`all`](Self::all). May be empty.
+    /// The names of the kernels that have moved the bytes, in the order of the times above. May be empty.
     pub executors: Vec<String>,
     /// The regret; `None` if the row could not be judged, or if there was no choice.
     pub judged: Option<Judged>,

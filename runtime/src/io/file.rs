@@ -221,7 +221,8 @@ impl File {
         let place = agree_place(comm, checked)?;
         let mut known = Hints::default();
         known.set(comm, Ok(hints))?;
-        let comm = comm.dup()?;
+        // A rank that has too little memory for the duplicate tells the others on the old communicator.
+        let comm = agree(comm, comm.dup())?;
         let shared = Shared::new(&comm)?;
         // Rank 0 makes the file. The other ranks open it afterwards, so that only one rank can meet a file
         // that exists already.
@@ -245,12 +246,11 @@ impl File {
         }
         let Opened { target, facts, entry, .. } = same.and(opened)?;
         known.apply(&target);
-        let view = Arc::new(View::bytes()?);
         let position = if mode.contains(Mode::APPEND) { facts.size } else { 0 };
-        if comm.rank() == 0 {
-            shared.set_pointer(position)?;
-        }
-        comm.barrier()?;
+        let is_first = comm.rank() == 0;
+        let set = if is_first { shared.set_pointer(position) } else { Ok(()) };
+        // No rank uses the shared file pointer before it is set.
+        let view = Arc::new(agree(&comm, set.and_then(|()| View::bytes()))?);
         let state = State { view, position, atomic: false, hints: known, split: None };
         let (written, outstanding) = (AtomicBool::new(false), Arc::default());
         let state = Mutex::new(state);
@@ -507,11 +507,10 @@ impl File {
         let mut state = inner.state();
         (state.view, state.position) = (Arc::new(view), 0);
         drop(state);
-        if inner.comm.rank() == 0 {
-            inner.words.set_pointer(0)?;
-        }
+        let is_first = inner.comm.rank() == 0;
+        let set = if is_first { inner.words.set_pointer(0) } else { Ok(()) };
         // No rank uses the shared file pointer before it is 0.
-        inner.comm.barrier()
+        agree(&inner.comm, set)
     }
 
     /// Returns the view.

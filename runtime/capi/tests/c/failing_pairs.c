@@ -264,6 +264,35 @@ WIN(win_create_dynamic, MPI_Win_create_dynamic(MPI_INFO_NULL, world, &made))
 MADE(file_open, MPI_File,
      MPI_File_open(world, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &made), MPI_File_close(&made))
 
+static MPI_File opened;
+COMM(comm_split_type, MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &made))
+
+/* Calls on a file of both ranks. */
+static int file_set_view(void)
+{
+    BOTH(MPI_File_set_view(opened, 8, MPI_INT, column, "native", MPI_INFO_NULL), 1);
+    return 0;
+}
+
+static int file_set_size(void) { BOTH(MPI_File_set_size(opened, 4096), 1); return 0; }
+static int file_sync(void) { BOTH(MPI_File_sync(opened), 1); return 0; }
+static int file_set_atomicity(void) { BOTH(MPI_File_set_atomicity(opened, 1), 1); return 0; }
+
+static int file_write_all(void)
+{
+    MPI_Offset at = 40000 * rank;
+    BOTH(MPI_File_write_at_all(opened, at, in, 1000, MPI_INT, MPI_STATUS_IGNORE), 1);
+    return 0;
+}
+
+static int file_close(void)
+{
+    MPI_File made;
+    OK(MPI_File_open(world, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &made));
+    BOTH(MPI_File_close(&made), 1);
+    return 0;
+}
+
 static int comm_idup(void)
 {
     MPI_Comm made;
@@ -281,7 +310,9 @@ static const struct kind kinds[] = {
     KIND(comm_dup), KIND(comm_split), KIND(comm_create), KIND(comm_create_group), KIND(comm_from_group),
     KIND(comm_idup), KIND(intercomm_create), KIND(intercomm_merge), KIND(cart_create), KIND(cart_sub),
     KIND(graph_create), KIND(dist_graph), KIND(win_allocate), KIND(win_allocate_shared), KIND(win_create),
-    KIND(win_create_dynamic), KIND(file_open),
+    KIND(win_create_dynamic), KIND(comm_split_type), KIND(file_open),
+    KIND(file_set_view), KIND(file_set_size), KIND(file_sync), KIND(file_set_atomicity), KIND(file_write_all),
+    KIND(file_close),
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -344,6 +375,7 @@ int main(int argc, char **argv)
     OK(MPI_Win_create(near, sizeof near, 4, MPI_INFO_NULL, world, &far));
     OK(MPI_Win_set_errhandler(mapped, MPI_ERRORS_RETURN));
     OK(MPI_Win_set_errhandler(far, MPI_ERRORS_RETURN));
+    OK(MPI_File_open(control, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &opened));
     memcpy(&there[30], in, 40), memcpy(&near[30], in, 40);
     OK(MPI_Barrier(control));
 
@@ -372,6 +404,7 @@ int main(int argc, char **argv)
     OK(MPI_Win_free(&far));
     OK(MPI_Buffer_detach(&(char *){NULL}, &(int){0}));
     OK(MPI_Group_free(&pair));
+    OK(MPI_File_close(&opened));
     for (int i = 0; i < 3; i++)
         OK(MPI_Comm_free(&all[i]));
     OK(MPI_Comm_free(&control));
