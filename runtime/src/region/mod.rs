@@ -303,8 +303,12 @@ fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
         (None, mine) => mine,
         (Some(_), Err(error)) if matches!(error.kind(), ErrorKind::NoMemory | SHARED) => Err(error),
         (Some((rank, class)), _) => {
+            let kind = kind_of(class);
+            let what = match kind {
+                ErrorKind::NoMemory | SHARED => what,
+                _ => "could not talk to the other ranks",
+            };
             let detail = format!("rank {rank} of the communicator {what}");
-            let kind = if kind_of(class) == SHARED { SHARED } else { ErrorKind::NoMemory };
             Err(Error::new(kind, "bytes", detail))
         }
     }
@@ -314,9 +318,15 @@ fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
 /// sends the words that it knows to one other rank, which is twice as far away as in the previous round.
 /// In the last round, the rank leaves out the words that the other rank already knows. So P ranks need
 /// log2 P rounds, rounded up. The words may say that this rank has no memory, so they need none that can be refused.
+///
+/// If a round fails, this rank gets an error, and passes on [`LOST`] for all words that it should have received. A
+/// [`ReplyWord`] of this value is an error.
 pub(crate) fn tell<const N: usize>(comm: &Communicator, mine: [u64; N]) -> Result<Vec<[u64; N]>> {
     insist(|| exchange(comm, mine))
 }
+
+/// A word that has not arrived at a rank that should have passed it on.
+pub(crate) const LOST: u64 = u64::MAX;
 
 /// Does what [`tell`] does.
 fn exchange<const N: usize>(comm: &Communicator, mine: [u64; N]) -> Result<Vec<[u64; N]>> {
@@ -331,21 +341,21 @@ fn exchange<const N: usize>(comm: &Communicator, mine: [u64; N]) -> Result<Vec<[
         let (have, rest) = known.split_at_mut(step);
         let len = (count * size_of::<[u64; N]>()) as u64;
         let round = comm.scope_in(Space::Region, |scope| -> Result<()> {
-            scope.isend_elements(
-                have[..count].as_flattened(),
-                byte,
-                len,
-                (rank + size - step) % size,
-                0,
-            )?;
-            let arrives = rest[..count].as_flattened_mut();
-            let received = scope.irecv_elements(arrives, byte, len, (rank + step) % size, 0)?;
-            scope.wait(received)?;
-            Ok(())
+            let (to, from) = ((rank + size - step) % size, (rank + step) % size);
+            let received =
+                scope.irecv_elements(rest[..count].as_flattened_mut(), byte, len, from, 0);
+            // Each message must be received, also if this one fails, because the messages of the next round are like it.
+            let sent = scope.isend_elements(have[..count].as_flattened(), byte, len, to, 0);
+            scope.wait(received?)?;
+            sent.map(drop)
         });
+        let round = round.flatten();
+        if round.is_err() {
+            rest[..count].fill([LOST; N]);
+        }
         // The other ranks wait for the words of this rank in each round, so a round that has failed does not end the
         // call.
-        result = result.and(round.flatten());
+        result = result.and(round);
         step *= 2;
     }
     known.rotate_right(rank);

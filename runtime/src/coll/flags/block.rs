@@ -143,6 +143,15 @@ impl Block {
         Ok(made.map(block))
     }
 
+    /// Takes part in [`new`](Self::new) as a rank that has too little memory. Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`new`](Self::new).
+    #[cold]
+    pub(super) fn refuse(comm: &Communicator) -> Result<()> {
+        allocate(comm, usize::MAX).map(drop)
+    }
+
     /// Makes the longer rings. Collective. If a rank has too little memory, no rank has a longer ring. All ranks pass
     /// the same `share_cpus`: whether they share CPUs.
     ///

@@ -78,7 +78,10 @@ impl Blocks<'_> {
 pub(super) fn fit(plan: &Plan, counts: &[u64]) -> Result<bool> {
     let size = counts.len() as u64;
     let element = plan.element_bytes().saturating_mul(size);
-    let all = counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    let Some(all) = counts.iter().try_fold(0, |sum: u64, count| sum.checked_add(*count)) else {
+        // The call reports it.
+        return Ok(true);
+    };
     Ok(element <= SHORT && plan.packed_bytes(all)?.saturating_mul(size) <= LONGEST)
 }
 

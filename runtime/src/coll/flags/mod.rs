@@ -36,7 +36,7 @@ mod turn;
 use super::Collective;
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
-use crate::region::tell;
+use crate::region::{LOST, tell};
 use crate::schedule::table::Place;
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
 use crate::shm::cells::{CALLS, CELLS, Seat, step};
@@ -189,7 +189,14 @@ impl Cells {
         let measures =
             Settings::current().is_some_and(|settings| settings.tune.measures(choices::FORM.name));
         let sleeps = comm.endpoint().sleeps_at_once();
-        let told = tell(comm, [u64::from(sleeps), u64::from(measures)])?;
+        let told = tell(comm, [u64::from(sleeps), u64::from(measures)]);
+        let is_lost = |all: &Vec<[u64; 2]>| all.iter().flatten().any(|word| *word == LOST);
+        if told.as_ref().map_or(true, is_lost) {
+            // The ranks that have all words make the block next, which must fail on all ranks.
+            let refused = Block::refuse(comm);
+            return told.and(refused.map(|()| None));
+        }
+        let told = told?;
         let Some(block) = Block::new(comm)? else { return Ok(None) };
         let world = (0..comm.size()).map(|rank| comm.world_rank(rank, "rank", ErrorKind::Rank));
         let share_cpus = told.iter().any(|[sleeps, _]| *sleeps != 0);
@@ -355,11 +362,17 @@ unsafe fn run_with(comm: &Communicator, state: &mut State, call: &Collective<'_>
         // SAFETY: the conditions are those of this function.
         return Err(unsafe { refuse(comm, state, place, call, error) });
     }
-    match state.next(comm)? {
+    match state.next(comm) {
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `Turn::run` has the same.
-        Some((cells, number)) => unsafe { Turn::new(comm, cells, number).run(place, call) },
+        Ok(Some((cells, number))) => unsafe { Turn::new(comm, cells, number).run(place, call) },
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `run_by_messages` asks for no others.
-        None => unsafe { comm.run_by_messages(place, call) },
+        Ok(None) => unsafe { comm.run_by_messages(place, call) },
+        Err(error) => {
+            // The other ranks have no cells either.
+            // SAFETY: the caller guarantees the conditions of `run_raw`, and `refuse_by_messages` asks for no others.
+            unsafe { comm.refuse_by_messages(place, call, &error) };
+            Err(error)
+        }
     }
 }
 

@@ -138,7 +138,8 @@ fn take_any<'a, W: SharedWord>(
             *value = word.value();
         }
         unchanged = if now == before { unchanged + 1 } else { 0 };
-        if unchanged >= most || (0..).zip(now).all(|(number, value)| is_stuck(number, value)) {
+        let are_stuck = || (0..).zip(now).all(|(number, value)| is_stuck(number, value));
+        if unchanged >= most || unchanged > 0 && are_stuck() {
             return Err(now);
         }
         before = now;
@@ -313,12 +314,19 @@ impl<'a> Site<'a> {
         for (number, word) in own.iter_mut().enumerate() {
             *word = words.get(rank, Word::Inside(number))?;
         }
-        let mut wait = LongWait::new(self.patience);
         let is_stuck = |number, value| self.is_stuck(rank, number, value);
-        take_any(&own, most, is_stuck, || wait.look()).map_err(|values| {
-            (0..).zip(values).for_each(|(number, value)| self.note_stuck(rank, number, value));
-            stuck(&format!("all {INSIDE} words of this rank say"))
-        })
+        loop {
+            let mut wait = LongWait::new(self.patience);
+            let inside = take_any(&own, most, is_stuck, || wait.look()).map_err(|values| {
+                (0..).zip(values).for_each(|(number, value)| self.note_stuck(rank, number, value));
+                stuck(&format!("all {INSIDE} words of this rank say"))
+            })?;
+            if !wait.is_described() {
+                return Ok(inside);
+            }
+            // The description ends under the endpoint's lock, and a thread that has that lock may wait for the word.
+            drop(inside);
+        }
     }
 
     /// Returns whether an earlier wait has ended with an error, because this word of `rank` has stayed at `value`.

@@ -89,6 +89,11 @@ impl<'a> LongWait<'a> {
         Self { patience, recorded: None }
     }
 
+    /// Returns whether the wait has been described. Its description ends under the endpoint's lock.
+    pub fn is_described(&self) -> bool {
+        self.recorded.is_some()
+    }
+
     /// Says that this rank looks again. The first call describes the wait.
     #[cold]
     pub fn look(&mut self) {

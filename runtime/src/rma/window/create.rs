@@ -20,7 +20,7 @@ use super::words::Words;
 use crate::comm::Communicator;
 use crate::error::check_memory;
 use crate::memory;
-use crate::region::tell;
+use crate::region::{LOST, tell};
 use crate::request::reply::{ReplyWord, kind_of};
 use crate::rma::accumulate::mechanism;
 use crate::rma::epoch::epochs::Epochs;
@@ -169,7 +169,10 @@ impl Window {
         };
         let mut hints = WindowHints::default();
         hints.set(given, true);
-        let all = agreed(comm, flavor, mine, &hints)?;
+        let all = agreed(comm, flavor, mine, &hints).inspect_err(|_| {
+            // A rank that has not got the words of the others does not know whether they go on.
+            let _refused = Words::new(comm, usize::MAX, false);
+        })?;
         let in_one_piece =
             flavor == Flavor::Shared && all.iter().any(|words| words[5] & APART == 0);
         // A sum that does not fit makes the allocation below fail.
@@ -197,36 +200,44 @@ impl Window {
                 return Err(internal("a rank has allocated a block of another length"));
             }
         }
-        let pads = pads(comm, &words, &all, in_one_piece)?;
-        if apart && all.iter().any(|words| words[5] & POPULATE != 0) {
-            let start = Words::bytes(comm.size()) + (pads[0] + before) as usize;
-            let own = if hints.populate { all[comm.rank()][2] as usize } else { 0 };
-            words.region()?.populate(0, start..start + own)?;
-        }
-        let targets = targets(comm, &words, flavor, in_one_piece, &all, &pads)?;
-        hints.align(flavor, targets[comm.rank()].base.addr());
-        for (rank, said) in all.iter().enumerate() {
-            mechanism::fix(&words, rank, said[8])?;
-        }
+        let place = || -> Result<_> {
+            let pads = pads(comm, &words, &all, in_one_piece)?;
+            if apart && all.iter().any(|words| words[5] & POPULATE != 0) {
+                let start = Words::bytes(comm.size()) + (pads[0] + before) as usize;
+                let own = if hints.populate { all[comm.rank()][2] as usize } else { 0 };
+                words.region()?.populate(0, start..start + own)?;
+            }
+            for (rank, said) in all.iter().enumerate() {
+                mechanism::fix(&words, rank, said[8])?;
+            }
+            targets(comm, &words, flavor, in_one_piece, &all, &pads)
+        };
+        // A rank that fails here takes part in step 4, if there is one.
+        let targets = place();
         let words = Arc::new(words);
         let attached = Attached::new(comm.size());
         // Every rank takes the next tag, even if it has no private memory, so that the tags of all ranks stay equal.
         // Requests have even tags, and answers have odd tags.
         let tag = (comm.next_place().tag & (i32::MAX >> 1)) << 1;
-        let memory = match flavor {
-            Flavor::Dynamic => Some(Requested::Attached(attached.shared())),
-            // Also memory in a heap, because another rank may be unable to map the heap.
-            Flavor::Create => {
-                let own = &targets[comm.rank()];
-                Some(Requested::Piece(own.base as usize, own.bytes))
-            }
-            _ => None,
+        let has_requests = matches!(flavor, Flavor::Dynamic | Flavor::Create) && comm.size() > 1;
+        let target_side = if has_requests {
+            let side = targets.as_ref().map_err(Error::clone).and_then(|targets| {
+                let memory = match flavor {
+                    Flavor::Dynamic => Requested::Attached(attached.shared()),
+                    // Also memory in a heap, because another rank may be unable to map the heap.
+                    _ => {
+                        let own = &targets[comm.rank()];
+                        Requested::Piece(own.base as usize, own.bytes)
+                    }
+                };
+                TargetSide::begin(comm, tag, &words, memory)
+            });
+            Some(begun(comm, side)?)
+        } else {
+            None
         };
-        let memory = memory.filter(|_| comm.size() > 1);
-        let target_side = match memory {
-            Some(memory) => Some(begun(comm, TargetSide::begin(comm, tag, &words, memory))?),
-            None => None,
-        };
+        let targets = targets?;
+        hints.align(flavor, targets[comm.rank()].base.addr());
         let mapped = || targets.iter().filter(|target| target.is_mapped && target.bytes > 0);
         let first = mapped().map(|target| target.base.addr()).min().unwrap_or(0);
         let end = mapped().map(|target| target.base.addr() + target.bytes as usize).max();
@@ -380,6 +391,9 @@ fn pads(
     let own = align(&all[comm.rank()]) as usize;
     let pad = (start.next_multiple_of(own) - start) as u64;
     let pads = tell(comm, [pad])?;
+    if pads.contains(&[LOST]) {
+        return Err(Error::new(ErrorKind::Other, "win", "a rank could not talk to the others"));
+    }
     Ok(pads
         .iter()
         .zip(all)
