@@ -389,7 +389,7 @@ impl<'a> Site<'a> {
                 })
             };
             let most = if self.is_stuck(rank, number, value) { 1 } else { most };
-            if await_change(word, value, most, &is_dead, || long.look()) || is_dead() {
+            if await_change(word, value, most, is_dead, || long.look()) || is_dead() {
                 return Ok(());
             }
             self.note_stuck(rank, number, value);
