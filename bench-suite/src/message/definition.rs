@@ -637,7 +637,7 @@ mod tests {
         let call = row("call-8B");
         assert_eq!(call.command(Memory::User), "row pingpong user over-c contig 8");
         assert_eq!((call.beside(), row("halo-128").beside()), (Some("c"), Some("hand")));
-        assert_eq!((row("d1s2-64K").beside(), row("pack-d1s2-64K").beside()), (None, Some("hand")));
+        assert_eq!((row("d1s2-64K").beside(), row("pack-d1s2-16K").beside()), (None, Some("hand")));
         for row in &all.rows {
             assert!(all.bars.iter().any(|bar| bar.class == row.class), "{}", row.name);
         }

@@ -190,7 +190,8 @@ pub struct PartChoices {
     /// The ranks whose messages in parts are arriving, one bit each. Rings that have room for parts exist in jobs of a
     /// few ranks only.
     arriving: u64,
-    /// True if something is measured. With `TYPEPACK_TUNE=off`, there are no entries.
+    /// True if something is measured. With `TYPEPACK_TUNE=off`, an entry keeps its way until there is another first
+    /// method.
     measures: bool,
     /// The method that `TYPEPACK_COPY` forces.
     copy: Option<Method>,
@@ -220,8 +221,9 @@ impl PartChoices {
     /// go out in parts if nothing has been measured yet, neither in this job nor in earlier ones. Without an entry and
     /// without a first method, the answer is an RTS.
     pub fn next(&mut self, far: bool, bytes: u64, first: Option<Method>) -> Beginning {
-        if !self.measures {
-            return first.map(|first| self.copy.unwrap_or(first));
+        if !self.measures && first.is_some() {
+            // The first method may be another one than that of the last call.
+            self.entries[key(far, bytes)?.number()] = None;
         }
         if let Some(entry) = self.entry(far, bytes) {
             return entry.way();
@@ -238,7 +240,8 @@ impl PartChoices {
         };
         let ways: Vec<Beginning> = methods.into_iter().map(Some).chain([None]).collect();
         let mut choice = Choice::new(key, ways, || first.map(Some), self.store);
-        let next = choice.pick();
+        let at = choice.best();
+        let next = if self.measures { choice.pick() } else { Pick { way: at, timed: false } };
         let entry = Entry {
             choice,
             next,
@@ -404,6 +407,10 @@ mod tests {
             choices.end(1, false, 65_536);
             assert_eq!(choices.next(false, 65_536, None), first);
         }
+        // Another chooser may have measured meanwhile.
+        let other = Some(Method::Repeat);
+        assert_eq!(choices.next(false, 65_536, other), other);
+        assert_eq!(choices.next(false, 65_536, None), other);
     }
 
     /// Sends a message in the way that the receiver wants.
