@@ -199,22 +199,13 @@ fn line(error: &clap::Error) -> String {
     let name = |text: String| text.split([' ', '=', '[']).next().unwrap_or_default().to_owned();
     let argument = text(ContextKind::InvalidArg);
     let value = text(ContextKind::InvalidValue).unwrap_or_default();
-    let command = match error.get(ContextKind::Usage) {
-        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack explain") => {
-            "explain"
-        }
-        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack info") => {
-            "info"
-        }
-        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack demo") => {
-            "demo"
-        }
-        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack run") => "run",
-        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack shim") => {
-            "shim"
-        }
-        _ => "halo",
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
     };
+    let others = ["explain", "info", "demo", "run", "shim", "fortran"];
+    let is_of = |command: &&str| usage.contains(&format!("typepack {command}"));
+    let command = others.into_iter().find(is_of).unwrap_or("halo");
     match (error.kind(), argument) {
         (ErrorKind::ValueValidation, Some(argument)) => {
             let why =

@@ -265,6 +265,11 @@ impl Window {
     ) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_access(target)?;
+        // A get from a wrong place is an error of the place, whatever its length.
+        let place = match call {
+            Call::Put => None,
+            Call::Get => Some(self.locate(target, displacement, plan, count)?),
+        };
         // The destination comes first, because the other elements must fit in it.
         let (ours, theirs) = ((near.plan, near.count), (plan, count));
         let (to, from) = if call == Call::Put { (theirs, ours) } else { (ours, theirs) };
@@ -275,7 +280,11 @@ impl Window {
         if self.checks_types() {
             compare_types(from, to)?;
         }
-        let origin = match self.locate(target, displacement, plan, count)? {
+        let place = match place {
+            Some(place) => place,
+            None => self.locate(target, displacement, plan, count)?,
+        };
+        let origin = match place {
             Located::Here(memory) => memory,
             Located::There(offset) => {
                 let far = Far { target, offset, plan, count };
