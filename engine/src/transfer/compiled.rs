@@ -79,7 +79,7 @@ impl Compiled {
     ///
     /// - `self` was made for these two plans and counts, and `callee` comes from `self`.
     /// - The conditions of [`copy_raw`](super::copy_raw) hold, and displacement 0 of each side is
-    ///   at its `memory`.
+    ///   at its `origin`.
     pub(super) unsafe fn copy(
         &self,
         callee: Callee<'_>,

@@ -67,7 +67,7 @@ impl Interpreted {
     ///
     /// - `self` was made for the plans and counts of `src` and `dst`.
     /// - The conditions of [`copy_raw`](super::copy_raw) hold. Displacement 0 of each side is at
-    ///   its `memory`.
+    ///   its `origin`.
     pub(super) unsafe fn copy(
         &self,
         src: &Elements<&Plan>,
@@ -99,7 +99,7 @@ impl Interpreted {
     ///
     /// - `self` was made for the plans and counts of `src` and `dst`.
     /// - The conditions of [`copy_apart_raw`](super::copy_apart_raw) hold. Displacement 0 of each side
-    ///   is at its `memory`.
+    ///   is at its `origin`.
     pub(super) unsafe fn copy_shifted(
         &self,
         src: &Elements<&Plan>,

@@ -81,7 +81,7 @@ impl Fit {
     ///
     /// - [`of`] returned `self` for these two sides.
     /// - The conditions of [`copy_raw`](super::copy_raw) hold; displacement 0 of each side is at
-    ///   its `memory`.
+    ///   its `origin`.
     pub(super) unsafe fn copy(
         &self,
         src: &Elements<&Plan>,
@@ -114,7 +114,7 @@ impl Fit {
     ///
     /// - [`of`] returned `self` for these two sides.
     /// - The conditions of [`copy_apart_raw`](super::copy_apart_raw) hold; displacement 0 of each side
-    ///   is at its `memory`.
+    ///   is at its `origin`.
     pub(super) unsafe fn copy_shifted(
         &self,
         src: &Elements<&Plan>,

@@ -2,7 +2,7 @@
 //!
 //! The engine calls the interpreter for nests without a compiled kernel or leaf kernel. If it verifies its
 //! kernels, it also compares their results with those of the interpreter. The interpreter steps through the levels like an odometer and copies each run with `contiguous::copy`. So
-//! it moves rows of hundreds of bytes at full memory speed; for short blocks, leaf kernels (`leaf/`) and
+//! it moves rows of hundreds of bytes at full memory speed; for short blocks, leaf kernels (`routine/`) and
 //! compiled kernels are faster.
 
 use crate::contiguous;
