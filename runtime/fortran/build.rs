@@ -28,9 +28,6 @@ fn main() {
         .status();
     assert!(made.is_ok_and(|status| status.success()), "{}: failed", compiler.display());
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libmpifort_abi.so.1");
-    // The linker may leave libmpi_abi.so.1 out of the libraries of a program in Fortran, which calls only this library.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-rpath,$ORIGIN");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,--enable-new-dtags");
     println!("cargo:rustc-cdylib-link-arg=-Wl,--no-as-needed");
     println!("cargo:rustc-cdylib-link-arg={}", stand_in.display());
     // A program that calls MPI only from Fortran may name this library alone. Its own path (DT_RUNPATH) does not count for

@@ -10,12 +10,13 @@
 //! own.
 
 use crate::argument::FromC;
-use crate::count_width::Large;
+use crate::count_width::{Large, Number};
 use crate::datatype::construct;
 use crate::entry::{self, At};
-use crate::error::handler;
+use crate::error::{Result, handler};
 use crate::raw;
 use std::ffi::{c_int, c_void};
+use typepack::engine::Binding;
 use typepack_capi_datatype::pack;
 
 /// `MPI_F_STATUS_IGNORE`. The value is an address below 8192, where no object lies.
@@ -31,13 +32,39 @@ pub static MPI_F08_STATUS_IGNORE: usize = 0x1f03;
 #[unsafe(no_mangle)]
 pub static MPI_F08_STATUSES_IGNORE: usize = 0x1f04;
 
-/// `MPI_Type_struct`, removed in MPI-3.0.
+/// Makes a struct of MPI-1.
 ///
 /// # Safety
 ///
 /// - Each pointer is null, or satisfies the promise in the documentation of the type to which it is
 ///   converted (a type in `argument/` of `typepack-capi-datatype`; `construct::structured_with_markers`
 ///   takes these types).
+unsafe fn type_struct<A: Number>(
+    count: c_int,
+    blocklengths: *const c_int,
+    displacements: *const A,
+    types: *const raw::Datatype,
+    newtype: *mut raw::Datatype,
+    binding: Binding,
+) -> Result {
+    // SAFETY: each pointer satisfies the promise of the type to which it is converted (condition of `# Safety`).
+    let (lengths, places, types, newtype) = unsafe {
+        (
+            FromC::from_c(blocklengths),
+            FromC::from_c(displacements),
+            FromC::from_c(types),
+            FromC::from_c(newtype),
+        )
+    };
+    construct::structured_with_markers(count, lengths, places, types, newtype, binding)?;
+    Ok(())
+}
+
+/// `MPI_Type_struct`, removed in MPI-3.0.
+///
+/// # Safety
+///
+/// - Those of `type_struct`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_struct(
     count: c_int,
@@ -47,17 +74,8 @@ pub unsafe extern "C" fn MPI_Type_struct(
     newtype: *mut raw::Datatype,
 ) -> c_int {
     entry::enter(&"MPI_Type_struct", At::Nothing, || {
-        // SAFETY: each pointer satisfies the promise of the type to which it is converted (condition of
-        // `# Safety`).
-        let (blocklengths, displacements, types, newtype) = unsafe {
-            (
-                FromC::from_c(blocklengths),
-                FromC::from_c(displacements),
-                FromC::from_c(types),
-                FromC::from_c(newtype),
-            )
-        };
-        construct::structured_with_markers(count, blocklengths, displacements, types, newtype)
+        // SAFETY: the pointers satisfy the conditions of `type_struct` (condition of `# Safety`).
+        unsafe { type_struct(count, blocklengths, displacements, types, newtype, Binding::C) }
     })
 }
 
@@ -89,8 +107,7 @@ pub unsafe extern "C" fn typepack_pack(
         unsafe {
             let position = FromC::from_c(position);
             pack::pack::<Large>(inbuf, incount, datatype, outbuf, outsize, position)
-        }?;
-        Ok::<_, crate::error::Failure>(())
+        }
     })
 }
 
@@ -118,7 +135,7 @@ pub unsafe extern "C" fn typepack_type_hvector_integer(
 ///
 /// # Safety
 ///
-/// - Each pointer is null, or satisfies the promise of the type to which it is converted, as for [`MPI_Type_struct`].
+/// - Each pointer is null, or satisfies the promise of the type to which it is converted, as for `type_struct`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn typepack_type_hindexed_integer(
     count: c_int,
@@ -141,7 +158,7 @@ pub unsafe extern "C" fn typepack_type_hindexed_integer(
 ///
 /// # Safety
 ///
-/// - Each pointer is null, or satisfies the promise of the type to which it is converted, as for [`MPI_Type_struct`].
+/// - Each pointer is null, or satisfies the promise of the type to which it is converted, as for `type_struct`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn typepack_type_struct_integer(
     count: c_int,
@@ -151,16 +168,7 @@ pub unsafe extern "C" fn typepack_type_struct_integer(
     newtype: *mut raw::Datatype,
 ) -> c_int {
     entry::enter(&"MPI_Type_struct", At::Nothing, || {
-        // SAFETY: each pointer satisfies the promise of the type to which it is converted (condition of
-        // `# Safety`).
-        let (blocklengths, displacements, types, newtype) = unsafe {
-            (
-                FromC::from_c(blocklengths),
-                FromC::from_c(displacements),
-                FromC::from_c(types),
-                FromC::from_c(newtype),
-            )
-        };
-        construct::struct_integer(count, blocklengths, displacements, types, newtype)
+        // SAFETY: the pointers satisfy the conditions of `type_struct` (condition of `# Safety`).
+        unsafe { type_struct(count, blocklengths, displacements, types, newtype, Binding::Fortran) }
     })
 }

@@ -54,8 +54,8 @@ fn find(request: raw::Request) -> Option<Shared> {
     locked(&TABLE).get(&request.0).cloned()
 }
 
-/// Says whether the library below has completed the operation of a request, or has not started it. The call that completes
-/// a failed operation reports the error.
+/// Says whether the operation of a request is complete, or was never started. An error of the operation is reported by
+/// the call that completes the request, not here.
 fn is_complete(request: raw::Request) -> bool {
     let mut flag = 0;
     // SAFETY: the result is written to a number; a null address stands for `MPI_STATUS_IGNORE`.

@@ -35,9 +35,9 @@ pub fn nothing(class: c_int) -> c_int {
 /// Does `work`, whose calls of the library below return their errors and report them to nobody, because the errors belong
 /// to the object of the routine.
 ///
-/// typepack's library reports no errors of this thread meanwhile. In another library such calls report to
-/// `MPI_COMM_SELF`, whose error handler is another one meanwhile. Without `MPI_COMM_SELF`, as in a program that has only
-/// sessions, they report as that library does.
+/// Meanwhile typepack's library reports no errors of this thread. In another library such calls report to
+/// `MPI_COMM_SELF`, which has another error handler meanwhile. A program with sessions only has no `MPI_COMM_SELF`; there
+/// the calls report as that library does.
 pub fn quietly<R>(work: impl FnOnce() -> R) -> R {
     static QUIET: LazyLock<Option<Quiet>> = LazyLock::new(|| {
         below::find(c"typepack_quiet_errors").map(|found| {

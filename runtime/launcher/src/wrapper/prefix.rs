@@ -31,7 +31,7 @@ pub struct Places {
     pub fortran: Option<PathBuf>,
     /// For Fortran: the directory that contains the modules for the compiler.
     pub modules: Option<PathBuf>,
-    /// For Fortran: the folder of an installed prefix for the modules of all compilers.
+    /// For Fortran: the folder in which an installed prefix keeps the modules of all compilers.
     pub store: Option<PathBuf>,
 }
 

@@ -402,10 +402,9 @@ unsafe fn refuse(
                     unsafe { comm.refuse_by_messages(place, call, &error) };
                 }
             }
+            // Without cells here, the other ranks have none either. `error` is the first of two errors.
             // SAFETY: the conditions are those of this function.
-            Ok(None) => unsafe { comm.refuse_by_messages(place, call, &error) },
-            // `error` is the first of the two.
-            Err(_) => {}
+            Ok(None) | Err(_) => unsafe { comm.refuse_by_messages(place, call, &error) },
         }
     }
     error

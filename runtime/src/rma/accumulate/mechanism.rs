@@ -117,9 +117,9 @@ fn take<W: SharedWord>(word: &W) -> Option<Inside<'_, W>> {
 /// Takes the first word that no other thread uses. Waits until there is one; calls `look` from time to time if the wait
 /// is long. `is_stuck` says whether an earlier wait has ended with an error at this value of this word.
 ///
-/// # Errors Returns the values of the words if no word has changed in `most` pauses, or if all are stuck. The threads
-/// of this rank change their words in each update. So another rank has written to the words, which only this rank may
-/// write.
+/// # Errors
+/// Returns the values of the words if no word has changed in `most` pauses, or if all are stuck. The threads of this rank
+/// change their words in each update. So another rank has written to the words, which only this rank may write.
 #[cold]
 fn take_any<'a, W: SharedWord>(
     words: &[&'a W; INSIDE],

@@ -227,24 +227,26 @@ pub fn structured<W: CountWidth>(
     publish::<W>(out, made)
 }
 
-/// `MPI_Type_struct` of MPI-1, which takes the markers `MPI_LB` and `MPI_UB` as types.
-pub fn structured_with_markers(
+/// `MPI_Type_struct` of MPI-1, which takes the markers `MPI_LB` and `MPI_UB` as types. In Fortran, displacements are
+/// INTEGERs, and the type decodes with a combiner of its own.
+pub fn structured_with_markers<A: Number>(
     count: c_int,
     blocklengths: Array<c_int>,
-    displacements: Array<raw::Aint>,
+    displacements: Array<A>,
     types: Array<raw::Datatype>,
     newtype: Output<raw::Datatype>,
+    binding: Binding,
 ) -> Result {
     let out = newtype.required("newtype")?;
     // SAFETY: the caller of `MPI_Type_struct` passes three arrays of `count` entries each (MPI-2.2).
     let (lengths, displacements, types) =
         unsafe { members(count, blocklengths, displacements, types)? };
-    let made = Datatype::type_struct(&lengths, &displacements, &types, Binding::C)?;
+    let made = Datatype::type_struct(&lengths, &displacements, &types, binding)?;
     out.set(insert(made)?);
     Ok(())
 }
 
-/// `MPI_TYPE_HVECTOR` of MPI-1 in Fortran. The type decodes with a combiner of its own, as do those of the next two.
+/// `MPI_TYPE_HVECTOR` of MPI-1 in Fortran. The type decodes with a combiner of its own, as does that of the next one.
 pub fn hvector_integer(
     count: c_int,
     blocklength: c_int,
@@ -273,23 +275,6 @@ pub fn hindexed_integer(
     // SAFETY: the caller of `MPI_TYPE_HINDEXED` passes `count` block lengths and `count` displacements (MPI-2.2).
     let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
     let made = Datatype::type_hindexed(&lengths, &displacements, old.tree(), Binding::Fortran)?;
-    out.set(insert(made)?);
-    Ok(())
-}
-
-/// `MPI_TYPE_STRUCT` of MPI-1 in Fortran, which takes the markers `MPI_LB` and `MPI_UB` as types.
-pub fn struct_integer(
-    count: c_int,
-    blocklengths: Array<c_int>,
-    displacements: Array<c_int>,
-    types: Array<raw::Datatype>,
-    newtype: Output<raw::Datatype>,
-) -> Result {
-    let out = newtype.required("newtype")?;
-    // SAFETY: the caller of `MPI_TYPE_STRUCT` passes three arrays of `count` entries each (MPI-2.2).
-    let (lengths, displacements, types) =
-        unsafe { members(count, blocklengths, displacements, types)? };
-    let made = Datatype::type_struct(&lengths, &displacements, &types, Binding::Fortran)?;
     out.set(insert(made)?);
     Ok(())
 }
