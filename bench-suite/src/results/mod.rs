@@ -1,9 +1,9 @@
 //! Writes `bench-suite/RESULTS.md` from the records in `bench-suite/record/`: when typepack is faster, equally fast or
 //! slower than each competitor.
 //!
-//! `typepack-bench results` uses this module. [`read`] reads the records of a folder, and [`text`] returns the page. Of
-//! each machine, the page has the rows of one record, and so of one commit: the record with the most kinds of
-//! measurements. `group.rs` sums up the rows of a record.
+//! `typepack-bench results` uses this module. [`read`] reads the records of a folder, and [`text`] returns the page. Each
+//! section of the page has the rows of one record, and so of one commit: of each machine the record with the most kinds
+//! of measurements, and the newest record of a kind that these lack. `group.rs` sums up the rows of a record.
 
 mod group;
 
@@ -27,6 +27,14 @@ struct Source {
 impl Source {
     fn fact(&self, key: &str) -> &str {
         self.record.fact(key).unwrap_or("not in the record")
+    }
+
+    /// Returns the machine, and what was measured if that is only one kind.
+    fn title(&self) -> String {
+        match &self.record.tables[..] {
+            [only] => format!("{}: {}", self.fact("cpu"), only.name),
+            _ => self.fact("cpu").to_owned(),
+        }
     }
 }
 
@@ -92,8 +100,8 @@ const HEAD: &str = "# Results
 <!-- Generated from bench-suite/record/ by `typepack-bench results`. Do not edit. -->
 
 When is typepack faster, equally fast or slower than a hand-written loop, MPICH, Intel MPI (`impi-rt`), Open MPI? The
-answer stands machine by machine, each from the rows of one record and so of one commit; it says nothing about
-other commits. A test fails when the page does not match the records.
+answer stands machine by machine. Each section is made from the rows of one record, and so of one commit; it says nothing
+about other commits. A test fails when the page does not match the records.
 
 A ratio is the time of the other one divided by the time of typepack: above 1 typepack is faster, below 1 slower.
 Between 0.97 and 1.03 both are equally fast; in rows that touch more than 8 MiB of memory, between 0.67 and 1.5. Only steady
@@ -113,6 +121,13 @@ pub fn text(records: &Records, folder: &str) -> String {
         // Of several equal records, the last one is the newest.
         let most = own.max_by_key(|source| source.record.tables.len());
         chosen.extend(most.filter(|most| !chosen.iter().any(|other| other.name == most.name)));
+    }
+    for source in records.0.iter().rev() {
+        let has = |other: &Source, name: &str| other.record.tables.iter().any(|t| t.name == name);
+        let is_missing = |name: &str| !chosen.iter().any(|other| has(other, name));
+        if source.record.tables.iter().any(|table| is_missing(&table.name)) {
+            chosen.push(source);
+        }
     }
     // The record with the most measurements comes first.
     chosen.sort_by_key(|source| std::cmp::Reverse(source.record.tables.len()));
@@ -140,9 +155,9 @@ pub fn text(records: &Records, folder: &str) -> String {
     page
 }
 
-/// Returns the part of the page about one machine.
+/// Returns the section of the page about one record.
 fn machine(source: &Source, folder: &str) -> String {
-    let mut out = format!("\n## {}\n\n", source.fact("cpu"));
+    let mut out = format!("\n## {}\n\n", source.title());
     out += &format!(
         "Record [{0}]({folder}/{0}.csv), command `{1}`, {2}, commit {3}; {4}, {5}; load before {6}.\n",
         source.name,
@@ -173,9 +188,14 @@ fn machine(source: &Source, folder: &str) -> String {
     out += "\n### All groups of rows\n\nMean ratio, least ratio in parentheses, and the numbers of rows in which typepack is \
             faster / equally fast / slower.\n\n";
     out += &table(&columns, &groups.iter().map(line).collect::<Vec<_>>());
-    out += "\n### Rows in which typepack is slower\n\nFor each row the ratio, and in a row with peers the fastest one.\n\n";
+    out += "\n### Rows in which typepack is slower\n\n";
     let lost = losses(&groups);
-    out += &table(&["what", "row", "slower than", "ratios"], &lost);
+    if lost.is_empty() {
+        out += "None of the steady rows.\n";
+    } else {
+        out += "For each row the ratio, and in a row with peers the fastest one.\n\n";
+        out += &table(&["what", "row", "slower than", "ratios"], &lost);
+    }
     let picture = |name: &String| format!("![{name}]({folder}/{}/{name}.svg)\n", source.name);
     let pictures: String = source.pictures.iter().map(picture).collect();
     if !pictures.is_empty() {
@@ -206,7 +226,7 @@ fn sentences(groups: &[Group], name: &str, title: &str) -> String {
     lines.map(|(word, list)| format!("- {word} **{title}**: {}.\n", list.join("; "))).collect()
 }
 
-/// Returns a table with the numbers of rows in which typepack is faster, equally fast and slower, for each machine and
+/// Returns a table with the numbers of rows in which typepack is faster, equally fast and slower, for each section and
 /// competitor.
 fn totals(chosen: &[&Source]) -> String {
     let mut lines = Vec::new();
@@ -214,7 +234,7 @@ fn totals(chosen: &[&Source]) -> String {
         let groups = groups(&source.record);
         for (name, title) in opponents(&groups) {
             let cells: Vec<Cell> = groups.iter().filter_map(|group| group.against(&name)).collect();
-            let mut line = vec![source.fact("cpu").to_owned(), title];
+            let mut line = vec![source.title(), title];
             line.extend(
                 (0..3).map(|n| cells.iter().map(|c| c.counts[n]).sum::<usize>().to_string()),
             );
@@ -272,7 +292,7 @@ mod tests {
             let found = page.lines().find(|line| line.contains(part));
             found.unwrap_or_else(|| panic!("no line with {part} in:\n{page}"))
         };
-        assert!(page.contains("| some, 2 cores | mine | 1 | 0 | 1 |"), "{page}");
+        assert!(page.contains("| some, 2 cores: peers | mine | 1 | 0 | 1 |"), "{page}");
         assert!(line("Record [two](record/two.csv)").contains("2026-01-02, commit abc"), "{page}");
         assert!(page.contains("\n- Faster than **hand-written loops**: packing, "), "{page}");
         // The mean of 0.5 and 8 is 2. The third row is unsteady.
@@ -285,7 +305,8 @@ mod tests {
             "{page}"
         );
         assert!(line("| a | the best peer |").contains("pack 1 KiB 0.50 |"), "{page}");
-        assert!(line("[one](record/one.csv)").contains("interpose"), "{page}");
+        // The other record has no rows of this kind.
+        assert!(page.contains("| some, 2 cores: interpose | mine | 0 | 0 | 1 |"), "{page}");
         assert!(records.repeated().is_empty());
         let records = Records(vec![source("one", behind), source("three", behind)]);
         assert_eq!(records.repeated(), ["some, 2 cores: interpose: one, three"]);
