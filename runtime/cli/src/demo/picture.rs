@@ -3,8 +3,9 @@
 //!
 //! `mod.rs` passes the [`Record`]s of all runs. A case is one of the measured exchanges. A `Bar` stands for
 //! one way of exchanging halos. For each case and bar, [`cases`] takes the least time of all runs, because other load only
-//! adds time, and the range of the better half of the runs, which the picture shows as a whisker. If the runs of two
-//! bars are not apart, no ratio is shown: it would be noise. Only runs at one distance of the CPUs count.
+//! adds time, and the range of the best third of the runs, which the picture shows as a whisker: one busy program on two
+//! CPUs may disturb half of the runs. If the runs of two bars are not apart, no ratio is shown: it would be noise. Only
+//! runs at one distance of the CPUs count.
 
 use std::fmt::Write;
 
@@ -47,8 +48,7 @@ const BARS: [(Bar, &str, &str, RGBColor); 5] = [
     ),
 ];
 
-/// The times of the better half of the runs of one bar in microseconds, in order: from the least to the median run. There
-/// is at least one.
+/// The times of the best third of the runs of one bar in microseconds, in order. There is at least one.
 type Times = Vec<f64>;
 
 /// Two runs are apart if their times differ by more than this. Least times of separate demos differ by up to 3 %.
@@ -152,7 +152,7 @@ pub fn cases(records: &[Record]) -> Vec<Case> {
             let mut runs: Vec<f64> =
                 of_bar(bar).filter(|run| distance.has(run)).map(|run| run.us).collect();
             runs.sort_by(f64::total_cmp);
-            runs.truncate(runs.len().div_ceil(2));
+            runs.truncate(runs.len().div_ceil(3));
             (!runs.is_empty()).then_some(runs)
         };
         let counted = all.iter().filter(|run| run.bar != Bar::Mpich && distance.has(run));
