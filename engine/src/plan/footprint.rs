@@ -91,6 +91,15 @@ fn no_data(what: &str) -> Error {
 }
 
 impl Footprint {
+    /// Returns the range of bytes that `count` elements touch, relative to displacement 0 of the first one: the first
+    /// byte and one past the last byte.
+    #[inline]
+    pub fn reach(&self, count: u64) -> (i128, i128) {
+        // This calculation cannot overflow: a product of two 64-bit numbers, plus a 64-bit number, fits in 128 bits.
+        let last = i128::from(count.saturating_sub(1)) * i128::from(self.extent);
+        (last.min(0) + i128::from(self.true_lb), last.max(0) + i128::from(self.true_ub))
+    }
+
     /// Returns the footprint of a datatype, as its constructor calls define it.
     pub(crate) fn of_datatype(ty: &Datatype) -> Self {
         Self { extent: ty.extent(), true_lb: ty.true_lb(), true_ub: ty.true_ub() }
@@ -179,11 +188,10 @@ pub(crate) fn check_place(
     let Some(place) = place.filter(|_| count > 0) else {
         return Ok(());
     };
-    // The product of two 64-bit numbers fits in 128 bits. The sum may saturate, but then the elements
-    // do not fit in any buffer anyway.
-    let last = i128::from(count - 1) * i128::from(place.extent);
-    let first = last.min(0).saturating_add(origin as i128 + i128::from(place.true_lb));
-    let end = last.max(0).saturating_add(origin as i128 + i128::from(place.true_ub));
+    let (first, end) = place.reach(count);
+    // The sums may saturate, but then the elements do not fit in any buffer anyway.
+    let first = first.saturating_add(origin as i128);
+    let end = end.saturating_add(origin as i128);
     if first < 0 || end > length as i128 {
         return Err(Error::new(
             ErrorKind::Buffer,

@@ -41,9 +41,9 @@ use crate::settings::{Forced, UNEXPECTED_MAX};
 use crate::transport::choice::Terms;
 use crate::transport::choice::short_choice;
 use crate::transport::choice::tuning::Tuning;
+use crate::transport::link::Stage;
 use crate::transport::link::fabric::Fabric;
 use crate::transport::link::failure::{broken, lost, lost_at};
-use crate::transport::link::stage::Stage;
 use crate::transport::peer::Peer;
 use crate::transport::protocol::eager::Eager;
 use crate::transport::protocol::in_flight::{Advertised, Receive, Send, SendStage, received};
@@ -350,7 +350,7 @@ impl MessageEngine {
             let (peer, busy) = (&mut self.peers[dest.index()], self.requests.in_flight() > 0);
             // SAFETY: the layout's memory is readable, and `label.bytes` is its packed size (first and second
             // condition of `send`, which the arguments meet).
-            match unsafe { peer.send_parts(with, layout, label, busy)? } {
+            match unsafe { peer.parts.send(&mut peer.link, with, layout, label, busy)? } {
                 Some((done, _)) if done == label.bytes => {
                     self.traffic.parts += 1;
                     return Ok(None);

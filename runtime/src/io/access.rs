@@ -11,14 +11,13 @@
 //! right, so that a wrong argument on one rank keeps all ranks from writing. Then every rank moves its own part, and
 //! the ranks agree on the error. Each rank reports its own number of bytes.
 
-use super::agree::{settled, told, word};
+use super::agree::{Turn, Waiter, settled, told, word};
 use super::background::{self, Agreement, Job, Task, status_of};
 use super::file::{File, Inner, Split, refused};
 use super::locks::Span;
 use super::mode::Mode;
 use super::representation::Representation;
-use super::shared::{Turn, Waiter};
-use super::transfer::{self, Memory, Transferred, Way, bytes_in_file};
+use super::transfer::{self, Memory, Transferred, Way};
 use super::view::View;
 use crate::comm::{Operation, readable, writable};
 use crate::commit::bytes;
@@ -157,7 +156,7 @@ impl Inner {
             return Err(refused(FileErrorKind::Operation, "file", detail));
         }
         let view = self.state().view.clone();
-        let bytes = bytes_in_file(&memory, &view)?;
+        let bytes = view.bytes_of(&memory)?;
         // This is the thread that calls MPI, so the extent function of the user may run here.
         let representation = view.representation();
         if !matches!(representation, Representation::External32)

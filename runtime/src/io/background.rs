@@ -17,9 +17,8 @@
 //! The program completes the request with the same calls as the request of a message. A program that abandons
 //! the request waits until no thread uses its memory any more.
 
-use super::agree;
+use super::agree::{self, Waiter};
 use super::file::Inner;
-use super::shared::Waiter;
 use super::transfer::Transferred;
 use super::view::View;
 use crate::comm::{Communicator, Operation};

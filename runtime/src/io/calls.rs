@@ -24,12 +24,6 @@ fn of_system((done, result): Moved) -> (u64, Result<()>) {
     (done, result.map_err(|error| system("file", &error)))
 }
 
-/// Returns the size of a file in bytes.
-pub(super) fn size(file: &Target) -> Result<u64> {
-    let facts = files::facts(&file.fd).map_err(|error| system("file", &error))?;
-    Ok(facts.size)
-}
-
 /// Moves the data of an access between the file and `memory`, beginning at byte `done` of `memory`. Adds the number
 /// of bytes moved to `done`. Byte 0 of `memory` corresponds to view byte `start`.
 ///
@@ -104,28 +98,6 @@ fn wait(file: &Target, way: &Way<'_>) -> Result<()> {
             return Ok(());
         }
     }
-}
-
-/// Writes byte `byte` of `memory`, so that the file reaches as far as that byte.
-///
-/// # Safety
-///
-/// - The elements of `memory` are readable and nobody changes them until the call returns.
-/// - `byte` is less than the number of view bytes of `memory`.
-pub(super) unsafe fn write_one(
-    file: &Target,
-    view: &View,
-    memory: &Memory<'_>,
-    start: u64,
-    byte: u64,
-) -> Result<()> {
-    let mut last = [0u8];
-    let at = view.offset(start + byte)?;
-    // SAFETY: the range is one byte of the elements, which are readable, and `last` has one byte.
-    unsafe { memory.pack(byte..byte + 1, last.as_mut_ptr())? };
-    // SAFETY: `last` has one byte.
-    let (_, result) = of_system(unsafe { files::write_at(&file.fd, last.as_ptr(), 1, at) });
-    result
 }
 
 /// Writes through a view of any kind.

@@ -4,11 +4,11 @@
 //! nonblocking collective write converts all of them at once and moves them later, because it must not write before the
 //! ranks have agreed on their arguments.
 
+use super::agree::Waiter;
 use super::file::Inner;
 use super::representation::{Conversion, Converter};
-use super::shared::Waiter;
 use super::transfer::{self, Memory, Transferred, Way};
-use super::view::View;
+use super::view::{View, datatype_of};
 use crate::commit::bytes;
 use crate::{Plan, Result};
 use std::sync::atomic::Ordering;
@@ -52,11 +52,11 @@ impl Inner {
         done: &mut u64,
     ) -> Result<()> {
         let Way { view, write, waiter } = *way;
-        let element = transfer::element_in_file(&layout, view)?;
+        let element = view.element_bytes(&layout)?;
         if element == 0 || layout.count == 0 {
             return Ok(());
         }
-        let datatype = transfer::datatype_of(&layout)?;
+        let datatype = datatype_of(&layout)?;
         let (chunk, byte) = (CONVERTED.div_ceil(element), bytes()?);
         let mut packed = transfer::buffer(element * chunk.min(layout.count))?;
         // Hold the turn for the whole access, so that the whole access is atomic, not only each buffer of it.
@@ -103,9 +103,9 @@ impl Inner {
         layout: Elements<&Plan>,
         converter: &Converter,
     ) -> Result<Vec<u8>> {
-        let mut packed = transfer::buffer(transfer::bytes_in_file(&layout, view)?)?;
+        let mut packed = transfer::buffer(view.bytes_of(&layout)?)?;
         if !packed.is_empty() {
-            let datatype = transfer::datatype_of(&layout)?;
+            let datatype = datatype_of(&layout)?;
             let (memory, count, file) = (layout.origin, layout.count, packed.as_mut_ptr());
             // The function reads the elements, which are readable (the condition of `# Safety`), and writes
             // `packed`, which has the size of all elements in the file.

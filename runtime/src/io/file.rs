@@ -4,18 +4,16 @@
 //! changes anything. So a wrong argument on one rank is an error on all ranks.
 
 use super::access::Position;
-use super::agree::{agree, agree_same, system, system_named, text_words, told};
+use super::agree::{Shared, agree, agree_same, system, system_named, text_words, told};
 use super::background::Channel;
 use super::hints::Hints;
 use super::mode::Mode;
 use super::open::{Opened, open_one};
 use super::place::{Place, agree_place};
 use super::representation::Representation;
-use super::shared::Shared;
-use super::transfer::Target;
+use super::transfer::{Target, Windows};
 use super::view::View;
 use super::ways::{FORM, Ways};
-use super::window::Windows;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::progress::Endpoint;
 use crate::error::check_memory;

@@ -10,8 +10,8 @@ use crate::commit::engine_settings;
 use crate::{Datatype, Error, ErrorKind, Named, Plan, Result};
 use std::fmt;
 use std::ops::Range;
-use typepack_engine::FileView;
 use typepack_engine::analysis::Facts;
+use typepack_engine::{Elements, FileView, pack_external_size};
 
 /// A view of a file.
 #[derive(Clone)]
@@ -216,6 +216,36 @@ impl View {
         self.run.is_some() || span <= distance.saturating_mul(pieces)
     }
 
+    /// Returns how many view bytes one element of an access takes.
+    ///
+    /// # Errors
+    /// Returns an error of the user's function for sizes.
+    pub(super) fn element_bytes(&self, memory: &Elements<&Plan>) -> Result<u64> {
+        let in_file = self.representation.in_file(datatype_of(memory)?)?;
+        Ok(in_file.size().unsigned_abs())
+    }
+
+    /// Returns how many view bytes an access takes.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Count` if the number does not fit in 63 bits, and an error of the user's function for
+    /// sizes.
+    pub(super) fn bytes_of(&self, memory: &Elements<&Plan>) -> Result<u64> {
+        match self.representation {
+            Representation::Native | Representation::Internal => Ok(memory.bytes()?),
+            Representation::External32 => {
+                Ok(pack_external_size(memory.plan.external32()?, memory.count)?)
+            }
+            Representation::User(_) => {
+                let bytes = self.element_bytes(memory)?.checked_mul(memory.count);
+                bytes.filter(|&bytes| bytes <= i64::MAX as u64).ok_or_else(|| {
+                    let detail = format!("{} elements are more than 2^63 - 1 bytes", memory.count);
+                    Error::new(ErrorKind::Count, "count", detail)
+                })
+            }
+        }
+    }
+
     /// Checks that `bytes` view bytes from `start` on lie in the range of file offsets.
     pub(super) fn reach(&self, start: u64, bytes: u64) -> Result<()> {
         let end = start.checked_add(bytes).ok_or_else(|| out_of_range(start))?;
@@ -276,6 +306,15 @@ impl View {
         }
         bytes / self.etype_bytes() * self.etype.size().unsigned_abs()
     }
+}
+
+/// Returns the datatype of the elements of an access.
+///
+/// # Errors
+/// Returns `ErrorKind::Internal` if the plan has none, which is the case only for plans of other processes.
+pub(super) fn datatype_of<'a>(layout: &Elements<&'a Plan>) -> Result<&'a Datatype> {
+    let detail = "the plan of an access has no datatype";
+    layout.plan.datatype().ok_or_else(|| Error::new(ErrorKind::Internal, "datatype", detail))
 }
 
 #[cfg(test)]

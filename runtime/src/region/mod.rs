@@ -1,5 +1,5 @@
 //! Memory that the ranks of a communicator share. Programs use such memory, and so do blocking collective calls
-//! (`coll/flags/`), files (`io/shared.rs`) and windows (`rma/`).
+//! (`coll/flags/`), files (`io/agree.rs`) and windows (`rma/`).
 //!
 //! A [`SharedRegion`] has a part for each rank. The part lies in that rank's heap (`memory/heaps.rs`), and
 //! all other ranks map the heap. While the ranks make or free a region, they exchange messages in a message

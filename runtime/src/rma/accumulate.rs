@@ -14,7 +14,7 @@ pub(in crate::rma) mod ranges;
 pub(in crate::rma) mod short;
 
 use super::Window;
-use super::direct::copies::truncated;
+use super::direct::truncated;
 use super::request::requests::Far;
 use super::window::target::Located;
 use crate::coll::{Combine, Operator};

@@ -43,6 +43,7 @@ pub use window::create::Flavor;
 pub use window::hints::WindowHints;
 
 use crate::comm::{Communicator, Group};
+use crate::sys::fork;
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use epoch::epochs::Epochs;
 use epoch::wait::Meetings;
@@ -55,7 +56,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use window::dynamic::Attached;
 use window::target::Memory;
-use window::words::{Words, check_process};
+use window::words::Words;
 
 /// If this rank serves no requests, the calls that complete operations make progress only once in this number of calls.
 /// Most of these calls have nothing to wait for, and cost less than a turn of progress.
@@ -310,4 +311,21 @@ pub fn kept(rank: usize) -> Error {
     epoch::epochs::outside(&format!(
         "rank {rank} refuses to free the window, for example because it is in an epoch"
     ))
+}
+
+/// Checks that this process may use windows. Every call on a window that takes a lock of this process, or accesses
+/// memory of the job, makes this check first.
+///
+/// # Errors
+/// Returns `ErrorKind::State` in a forked child: memory of other ranks is not mapped there, and a lock may be held by a
+/// thread that does not exist there.
+#[inline]
+fn check_process() -> Result<()> {
+    if fork::is_child() { Err(in_child()) } else { Ok(()) }
+}
+
+#[cold]
+fn in_child() -> Error {
+    let detail = "a forked child of a rank cannot use windows; it may exec or exit";
+    Error::new(ErrorKind::State, "process", detail)
 }

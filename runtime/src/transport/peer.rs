@@ -7,13 +7,12 @@
 
 use super::choice::part_choice::Beginning;
 use super::choice::tuning::{self, Situation, Way};
-use super::choice::{self, Choice, Terms};
+use super::choice::{self, Choice};
 use super::link::area::Area;
 use super::link::credit::Credit;
 use super::link::fabric::Fabric;
 use super::link::failure::{broken, lost, lost_at, of_place};
-use super::link::stage::Stage;
-use super::link::{Link, Outgoing, Rx, Tx};
+use super::link::{Link, Outgoing, Rx, Stage, Tx};
 use super::protocol::answers;
 use super::protocol::eager::Eager;
 use super::protocol::heap::{self, HeapCopy};
@@ -25,15 +24,14 @@ use super::protocol::single_copy::{Copier, Far};
 use super::protocol::types::Located;
 use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use crate::message::envelope::{Envelope, Offer, Place, Space};
-use crate::message::label::{Label, Sender, Shape};
+use crate::message::label::{Sender, Shape};
 use crate::message::payload::{SHORT, Sink, Supply, buffer};
 use crate::process::Process;
 use crate::shm::recall;
 use crate::shm::ring::Violation;
-use crate::{Error, ErrorKind, Plan, Result};
+use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::Ordering;
-use typepack_engine::Elements;
-use typepack_engine::contiguous::{self, Method};
+use typepack_engine::contiguous;
 
 /// Does something with the protocol of a choice, and with the link. A choice becomes a protocol here and nowhere else,
 /// by a match that the compiler resolves where it knows the choice.
@@ -56,7 +54,8 @@ pub struct Peer {
     /// The two directions.
     pub link: Link,
     eager: Eager,
-    parts: Parts,
+    /// The messages in parts.
+    pub parts: Parts,
     pipeline: Pipeline,
     heap: HeapCopy,
     private: PrivateCopy,
@@ -105,31 +104,6 @@ impl Peer {
     }
 
     // ---- at the sender ----
-
-    /// Sends a message in parts, as [`Parts::send`] does, if no other message waits in the queue. `busy` says whether
-    /// this rank has other operations under way.
-    ///
-    /// # Safety
-    ///
-    /// - The layout's memory is readable, and `label.bytes` is the packed size of its elements.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the other rank broke the protocol.
-    #[inline(never)]
-    pub unsafe fn send_parts(
-        &mut self,
-        with: (&Fabric, &mut Stage, Terms),
-        layout: &Elements<&Plan>,
-        label: Label,
-        busy: bool,
-    ) -> Result<Option<(u64, Method)>> {
-        let tx = self.link.contact(with.0)?;
-        if !tx.is_idle() {
-            return Ok(None);
-        }
-        // SAFETY: the caller guarantees the condition of `Parts::send`, which is the same.
-        unsafe { self.parts.send(tx, with, layout, label, busy) }
-    }
 
     /// Appends a send to the queue, and writes as many items of the queue as the ring has room for.
     ///

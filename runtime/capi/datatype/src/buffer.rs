@@ -1,8 +1,10 @@
-//! Checks whether memory can exist at the addresses of the elements in a call's buffer.
+//! Checks the arguments of a buffer: its count, and whether memory can exist at the addresses of its elements.
 
 use crate::abi;
+use crate::count_width::Number;
 use crate::failure::{Failure, Result};
 use std::borrow::Borrow;
+use std::ffi::c_int;
 use typepack_engine::{Elements, Plan};
 
 /// Size, in bytes, of the first page of the address space. No object lies in this page.
@@ -15,6 +17,23 @@ pub const ADDRESS_BITS: u32 = 57;
 /// end would cost time in every call, and in practice only a buffer with very many elements ends where no
 /// memory can exist.
 const MANY: u64 = 1 << 31;
+
+/// Checks a count argument and returns its value.
+///
+/// # Errors
+/// Returns `MPI_ERR_COUNT` if `value` is negative.
+#[inline]
+pub fn count(value: impl Number, argument: &'static str) -> Result<u64> {
+    let value = value.wide();
+    u64::try_from(value).map_err(|_| negative(abi::ERR_COUNT, argument, value))
+}
+
+/// Returns the failure for a negative argument. This code is a separate cold function, so that the code of
+/// its callers stays short.
+#[cold]
+pub fn negative(class: c_int, argument: &'static str, value: i64) -> Failure {
+    Failure::new(class, argument, format!("{value} is negative"))
+}
 
 /// Checks that memory can exist at the addresses of elements. `argument` is the name of the buffer.
 ///

@@ -4,8 +4,6 @@
 //! A call that exists in both widths has one implementation, generic over a [`CountWidth`]. The two
 //! instances of the implementation belong to the two exported functions.
 
-use crate::abi;
-use crate::failure::{Failure, Result};
 use crate::raw::{Aint, Count};
 use std::ffi::c_int;
 use typepack_engine::Form as Decoding;
@@ -92,21 +90,4 @@ impl CountWidth for Large {
     type Displacement = Aint;
     const DECODING: Decoding = Decoding::Large;
     const MARKERS: bool = false;
-}
-
-/// Checks a count argument and returns its value.
-///
-/// # Errors
-/// Returns `MPI_ERR_COUNT` if `value` is negative.
-#[inline]
-pub fn count(value: impl Number, argument: &'static str) -> Result<u64> {
-    let value = value.wide();
-    u64::try_from(value).map_err(|_| negative(abi::ERR_COUNT, argument, value))
-}
-
-/// Returns the failure for a negative argument. This code is a separate cold function, so that the code of
-/// its callers stays short.
-#[cold]
-pub fn negative(class: c_int, argument: &'static str, value: i64) -> Failure {
-    Failure::new(class, argument, format!("{value} is negative"))
 }

@@ -8,8 +8,8 @@
 //! 2. `failure.rs`: the failure of a call. `count_width.rs`: the two widths of counts, so that one generic
 //!    function serves a call with C integers and its form with large counts.
 //! 3. `argument/`: pointer arguments (for results, arrays and strings), and what the C caller promises
-//!    about them. `buffer.rs`: checks whether memory can exist at the addresses of the elements in a call's
-//!    buffer.
+//!    about them. `buffer.rs`: checks the count of a call's buffer, and whether memory can exist at the addresses of
+//!    its elements.
 //! 4. `handle/`: handles, which are numbers that stand for objects of any kind.
 //! 5. `types/`: datatypes behind handles: constructors, commit, queries, decoding. The host can supply the
 //!    function that commits a type ([`types::serve_with`]), and can attach data of its own to a type

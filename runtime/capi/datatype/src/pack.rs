@@ -7,8 +7,8 @@
 
 use crate::abi;
 use crate::argument::{InOut, Output, Place, Text};
-use crate::buffer::{is_low, memory};
-use crate::count_width::{CountWidth, Number, count, negative};
+use crate::buffer::{count, is_low, memory, negative};
+use crate::count_width::{CountWidth, Number};
 use crate::failure::{Failure, Result, no_address};
 use crate::raw;
 use crate::types;
@@ -127,9 +127,7 @@ pub fn pack_size<W: CountWidth>(
     let elements = count(incount, "incount")?;
     // `packed_bytes` fails only if the number of bytes does not fit in 63 bits. `fits` then writes
     // `MPI_UNDEFINED`.
-    let bytes =
-        types::with::<_, Failure>(datatype, |ty| Ok(ty.plan()?.packed_bytes(elements).ok()))?;
-    fits::<W::Count>(out, bytes);
+    fits::<W::Count>(out, types::hold(datatype)?.plan()?.packed_bytes(elements).ok());
     Ok(())
 }
 
@@ -200,15 +198,13 @@ fn external<W: CountWidth>(
     let (elements, size) = (count(elements, names.memory[1])?, room(size, names.packed[1])?);
     packed(buffer, size, names.packed[0])?;
     let (out, position) = position(at)?;
-    let end = types::with::<_, Failure>(datatype, |ty| {
-        let plan = ty.plan()?;
-        memory(&Elements::new(origin, plan, elements), names.memory[0])?;
-        let external = plan.external32()?;
-        let bytes = pack_external_size(external, elements)?;
-        let end = place(position, bytes, size, names.packed[1])?;
-        copy(external, elements, bytes, position)?;
-        Ok(end)
-    })?;
+    let ty = types::hold(datatype)?;
+    let plan = ty.plan()?;
+    memory(&Elements::new(origin, plan, elements), names.memory[0])?;
+    let external = plan.external32()?;
+    let bytes = pack_external_size(external, elements)?;
+    let end = place(position, bytes, size, names.packed[1])?;
+    copy(external, elements, bytes, position)?;
     advanced(out, end)
 }
 
@@ -274,9 +270,7 @@ pub fn external_size<W: CountWidth>(
     representation(datarep)?;
     let out = size.required("size")?;
     let elements = count(incount, "incount")?;
-    let bytes = types::with::<_, Failure>(datatype, |ty| {
-        Ok(pack_external_size(ty.plan()?.external32()?, elements).ok())
-    })?;
-    fits::<W::Address>(out, bytes);
+    let ty = types::hold(datatype)?;
+    fits::<W::Address>(out, pack_external_size(ty.plan()?.external32()?, elements).ok());
     Ok(())
 }

@@ -6,7 +6,8 @@
 
 use crate::abi;
 use crate::argument::{FromC, InOut, Input, Output, Place};
-use crate::count_width::{CountWidth, Large, Number, count};
+use crate::buffer::count;
+use crate::count_width::{CountWidth, Large, Number};
 use crate::failure::{Failure, Result};
 use crate::raw::{self, Status};
 use crate::types;

@@ -11,7 +11,8 @@ use super::parts::{
 use super::way::{Make, Way, make};
 use crate::abi;
 use crate::argument::{Array, Output};
-use crate::count_width::{CountWidth, count};
+use crate::buffer::count;
+use crate::count_width::CountWidth;
 use crate::datatype;
 use crate::error::{Failure, Result};
 use crate::raw;

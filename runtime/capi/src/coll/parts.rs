@@ -7,8 +7,8 @@
 
 use crate::abi;
 use crate::argument::Array;
-use crate::buffer::ADDRESS_BITS;
-use crate::count_width::{CountWidth, Number, count};
+use crate::buffer::{ADDRESS_BITS, count};
+use crate::count_width::{CountWidth, Number};
 use crate::datatype::{self, Held, Type};
 use crate::error::{Failure, Result};
 use crate::raw;
@@ -230,7 +230,7 @@ pub unsafe fn types(
     // SAFETY: `types` has at least `entries.len()` entries (condition of `# Safety`).
     let handles = unsafe { types.copy(entries.len(), argument)? };
     let found = |(handle, &(elements, _)): (raw::Datatype, &(u64, i128))| {
-        datatype::find(if elements == 0 { raw::Datatype(abi::BYTE) } else { handle })
+        Ok(datatype::find(if elements == 0 { raw::Datatype(abi::BYTE) } else { handle })?)
     };
     handles.into_iter().zip(entries).map(found).collect()
 }

@@ -1,7 +1,7 @@
 //! Communicators behind handles: the data that this crate keeps for each communicator, and the calls that
 //! query communicators.
 //!
-//! `world.rs` has `MPI_COMM_WORLD` and `MPI_COMM_SELF`. `create.rs` makes and frees communicators.
+//! `world.rs` makes `MPI_COMM_WORLD` and `MPI_COMM_SELF`. `create.rs` makes and frees communicators.
 //! `attribute.rs` has the attributes of communicators, `hints.rs` their hints, and `buffer.rs` the buffers
 //! for buffered sends. `intercomm.rs` has the calls about intercommunicators. `from_group.rs` has the calls that make
 //! communicators from groups without a parent communicator. Groups are in `group.rs`.
@@ -13,8 +13,6 @@ pub mod from_group;
 pub mod hints;
 pub mod intercomm;
 pub mod world;
-
-pub use world::{own, world};
 
 use crate::abi;
 use crate::argument::{Output, Text, TextOutput};
@@ -29,7 +27,7 @@ use crate::lifecycle::{self, Stage};
 use crate::raw::{self, Status};
 use std::ffi::c_int;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use typepack::{Communicator, Group, Messages};
 
 /// A communicator behind a handle: the runtime's communicator, and the data that only the C calls need.
@@ -49,6 +47,19 @@ pub struct Comm {
 }
 
 static COMMS: Table<Comm> = Table::new(Kind::Comm);
+static WORLD: OnceLock<Arc<Comm>> = OnceLock::new();
+static OWN: OnceLock<Arc<Comm>> = OnceLock::new();
+
+/// Returns `MPI_COMM_WORLD`; `None` before init and after finalize.
+#[inline]
+pub fn world() -> Option<&'static Arc<Comm>> {
+    WORLD.get().filter(|_| lifecycle::stage() != Stage::After)
+}
+
+/// Returns `MPI_COMM_SELF`; `None` before init and after finalize.
+pub fn own() -> Option<&'static Arc<Comm>> {
+    OWN.get().filter(|_| lifecycle::stage() != Stage::After)
+}
 
 impl Comm {
     /// Makes a communicator with the name `name`. `session` is the handle of the session from which the

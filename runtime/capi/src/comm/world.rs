@@ -1,4 +1,5 @@
-//! `MPI_COMM_WORLD` and `MPI_COMM_SELF`, and the runtime's [`Universe`], to which all communicators belong.
+//! The runtime's [`Universe`], to which all communicators belong, and the beginning and end of `MPI_COMM_WORLD` and
+//! `MPI_COMM_SELF`.
 //!
 //! The process joins the job with its first use of MPI: init, or a session. It leaves the job with the end of its
 //! last use, and returns to the job if another use begins. The functions of `env/` and `session.rs` join and
@@ -6,11 +7,11 @@
 //! communicator does not exist yet. Errors are then fatal, unless the user has asked for another initial error
 //! handler and the process has joined the job.
 
-use super::Comm;
+use super::{Comm, OWN, WORLD, own};
 use crate::abi;
 use crate::error::handler::Handler;
 use crate::error::{Failure, Result};
-use crate::lifecycle::{self, Stage};
+use crate::lifecycle;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use typepack::{ErrorKind, Messages, Source, Tag, Universe};
@@ -37,20 +38,6 @@ static USES: Mutex<Uses> = Mutex::new(Uses { open: 0, begun: 0 });
 
 fn uses() -> MutexGuard<'static, Uses> {
     USES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-static WORLD: OnceLock<Arc<Comm>> = OnceLock::new();
-static OWN: OnceLock<Arc<Comm>> = OnceLock::new();
-
-/// Returns `MPI_COMM_WORLD`; `None` before init and after finalize.
-#[inline]
-pub fn world() -> Option<&'static Arc<Comm>> {
-    WORLD.get().filter(|_| lifecycle::stage() != Stage::After)
-}
-
-/// Returns `MPI_COMM_SELF`; `None` before init and after finalize.
-pub fn own() -> Option<&'static Arc<Comm>> {
-    OWN.get().filter(|_| lifecycle::stage() != Stage::After)
 }
 
 /// Returns the universe; `None` before the process has joined the job.

@@ -6,9 +6,9 @@ pub mod attribute;
 pub mod pack;
 
 pub use typepack_capi_datatype::handle::thread_cache::Held;
-pub use typepack_capi_datatype::types::{Type, construct, decode, from_int, query};
+pub use typepack_capi_datatype::types::{Type, construct, decode, find, from_int, hold, query};
 
-use crate::error::{Result, last};
+use crate::error::last;
 use crate::failure::Failure;
 use crate::raw;
 use std::sync::Arc;
@@ -29,32 +29,6 @@ pub fn begin() {
         plans_at_commit: typepack::plans_at_commit(),
         give_back: typepack::give_back_memory,
     });
-}
-
-/// Returns the datatype of a handle.
-///
-/// # Errors
-/// Returns `MPI_ERR_TYPE` if the handle is not valid.
-pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
-    Ok(types::find(datatype)?)
-}
-
-/// Returns the datatype of a handle without a counted reference, where that is possible.
-///
-/// # Errors
-/// Returns `MPI_ERR_TYPE` if the handle is not valid.
-#[inline]
-pub fn hold(datatype: raw::Datatype) -> Result<Held<Type>> {
-    Ok(types::hold(datatype)?)
-}
-
-/// Calls `work` with the datatype of a handle.
-///
-/// # Errors
-/// Returns `MPI_ERR_TYPE` if the handle is not valid, and the errors of `work`.
-#[inline]
-pub fn with<R>(datatype: raw::Datatype, work: impl FnOnce(&Type) -> Result<R>) -> Result<R> {
-    types::with(datatype, work)
 }
 
 /// Calls `work` with a valid handle of the datatype `ty`. The handle is `datatype` if that is still the handle of

@@ -2,7 +2,7 @@
 //! section 3.8.2).
 
 use super::nonblocking::received;
-use super::{elements, memory, on, origin};
+use super::{memory, on, origin};
 use crate::abi;
 use crate::argument::{InOut, Output};
 use crate::comm::On;
@@ -16,6 +16,7 @@ use crate::status::StatusOutput;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use typepack::{Matched, Operation};
+use typepack_capi_datatype::types;
 
 /// A message that a probe took out of the queue. Receives that search the queue can no longer match it.
 #[derive(Debug)]
@@ -111,14 +112,14 @@ unsafe fn receive<W: CountWidth>(
 ) -> Result<Option<(On, typepack::Result<Operation>)>> {
     let (handle, out) = message.read("message")?;
     if handle.0 == abi::MESSAGE_NO_PROC {
-        elements(buf, count, datatype)?;
+        types::elements(buf, count, datatype)?;
         out.set(raw::Message::NULL);
         return Ok(None);
     }
     let found = MESSAGES.find(handle.0).ok_or_else(|| invalid(handle))?;
     let on = found.on.clone();
-    let elements = elements(buf, count, datatype)
-        .and_then(|elements| Ok(memory(&elements, "buf").map(|()| elements)?))
+    let elements = types::elements(buf, count, datatype)
+        .and_then(|elements| memory(&elements, "buf").map(|()| elements))
         .map_err(|failure| on.raise(failure))?;
     // If two threads pass the same handle, only the thread whose `take` returns the message receives the message.
     let matched = found.matched.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -3,12 +3,10 @@
 //! All sends that are complete when their call returns share one request. If an operation fails after it has
 //! been started, the error is returned by the call that completes its request, such as `MPI_Wait`.
 
-use super::blocking::{copied, receive, start_both};
-use super::{destination, elements, memory, on, origin, send as start_send};
+use super::{checked, copied, destination, memory, on, origin, receive, start_both, start_send};
 use crate::argument::Output;
 use crate::comm::{self, On};
-use crate::count_width::{CountWidth, Number, count as checked};
-use crate::datatype;
+use crate::count_width::{CountWidth, Number};
 use crate::error::{Failure, Result};
 use crate::raw;
 use crate::request::plain::{self, State};
@@ -16,6 +14,7 @@ use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
 use typepack::engine::Elements;
 use typepack::{Operation, SendMode};
+use typepack_capi_datatype::types;
 
 /// Starts a send and writes the handle of its request to `request`.
 ///
@@ -40,24 +39,29 @@ unsafe fn nonblocking(
         let out = request.required("request")?;
         plain::check_memory()?;
         let count = checked(count, "count")?;
-        let started = datatype::with(datatype, |ty| {
-            let elements = Elements::new(buf, ty.plan()?, count);
-            let Some(dest) = destination(here, dest, tag)? else { return Ok(None) };
-            memory(&elements, "buf")?;
-            if let SendMode::Buffered(_) = mode {
-                // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
-                // so they are readable until this function returns. `destination` has checked the rank and the tag.
-                let sent = unsafe { start_send(&on(comm)?, mode, elements, dest, tag)? };
-                // The request is complete, because the message is in the attached buffer now. The runtime may still be
-                // sending the message, and ends this operation by itself.
-                let _: Operation = sent;
-                return Ok(None);
+        let ty = types::hold(datatype)?;
+        let elements = Elements::new(buf, ty.plan()?, count);
+        let started = match destination(here, dest, tag)? {
+            None => None,
+            Some(dest) => {
+                memory(&elements, "buf")?;
+                if let SendMode::Buffered(_) = mode {
+                    // SAFETY: the elements at `buf` are readable until the request is complete (condition of
+                    // `# Safety`), so they are readable until this function returns. `destination` has checked the rank
+                    // and the tag.
+                    let sent = unsafe { start_send(&on(comm)?, mode, elements, dest, tag)? };
+                    // The request is complete, because the message is in the attached buffer now. The runtime may still
+                    // be sending the message, and ends this operation by itself.
+                    let _: Operation = sent;
+                    None
+                } else {
+                    // SAFETY: the elements at `buf` are readable until the request is complete (condition of
+                    // `# Safety`), and the operation has ended before the request is complete. `destination` has
+                    // checked the rank and the tag. The mode is not buffered, so the runtime gets no memory for a copy.
+                    unsafe { here.messages().start_send(mode, elements, dest, tag)? }
+                }
             }
-            // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
-            // and the operation has ended before the request is complete. `destination` has checked the rank
-            // and the tag. The mode is not buffered, so the runtime gets no memory for a copy.
-            Ok(unsafe { here.messages().start_send(mode, elements, dest, tag)? })
-        })?;
+        };
         out.set(match started {
             None => request::sent()?,
             Some(id) => match comm::keep(comm) {
@@ -117,24 +121,24 @@ pub unsafe fn irecv<W: CountWidth>(
     let out = request.required("request")?;
     plain::check_memory()?;
     let count = checked(count, "count")?;
-    let state = datatype::with(datatype, |ty| {
-        let elements = Elements::new(buf, ty.plan()?, count);
-        let Some((source, tag)) = origin(&here, source, tag)? else {
-            return Ok(Outcome::from_nobody().into());
-        };
-        memory(&elements, "buf")?;
-        // SAFETY: the elements at `buf` are writable until the request is complete (condition of `# Safety`),
-        // and the receive has ended before the request is complete. `origin` has checked the source and the tag.
-        let started = unsafe { here.messages().receive(elements, source, tag) };
-        match started {
-            Ok(Operation::Pending(id)) => Ok(State::Receive(id)),
-            Ok(Operation::Done(status)) => Ok(State::Done(here.status(status))),
-            Err(error) if error.received().is_some() => {
-                Ok(Outcome::of_receive_in(&here, comm, Err(error)).into())
+    let ty = types::hold(datatype)?;
+    let elements = Elements::new(buf, ty.plan()?, count);
+    let state = match origin(&here, source, tag)? {
+        None => Outcome::from_nobody().into(),
+        Some((source, tag)) => {
+            memory(&elements, "buf")?;
+            // SAFETY: the elements at `buf` are writable until the request is complete (condition of `# Safety`),
+            // and the receive has ended before the request is complete. `origin` has checked the source and the tag.
+            match unsafe { here.messages().receive(elements, source, tag) } {
+                Ok(Operation::Pending(id)) => State::Receive(id),
+                Ok(Operation::Done(status)) => State::Done(here.status(status)),
+                Err(error) if error.received().is_some() => {
+                    Outcome::of_receive_in(&here, comm, Err(error)).into()
+                }
+                Err(error) => return Err(Failure::from(error)),
             }
-            Err(error) => Err(Failure::from(error)),
         }
-    })?;
+    };
     out.set(plain::open(here, comm, state)?);
     Ok(())
 }
@@ -215,7 +219,7 @@ pub unsafe fn isendrecv_replace<W: CountWidth>(
 ) -> Result {
     let on = on(comm)?;
     let out = request.required("request")?;
-    let elements = elements(buf, count, datatype)?;
+    let elements = types::elements(buf, count, datatype)?;
     let dest = destination(&on.comm, dest, sendtag)?;
     let from = origin(&on.comm, source, recvtag)?;
     if dest.is_some() || from.is_some() {

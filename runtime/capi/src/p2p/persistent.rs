@@ -3,7 +3,7 @@
 //! calls one of them.
 
 use super::nonblocking::received;
-use super::{destination, elements, memory, on, origin, send as start_send};
+use super::{destination, memory, on, origin, start_send};
 use crate::argument::Output;
 use crate::comm::{Comm, On};
 use crate::count_width::{CountWidth, Number};
@@ -13,6 +13,7 @@ use crate::request::{self, Outcome, Running, Start};
 use std::ffi::{c_int, c_void};
 use typepack::engine::Elements;
 use typepack::{Operation, Plan, SendMode, Source, Tag};
+use typepack_capi_datatype::types;
 
 /// A send that can be started repeatedly.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ fn persistent<N: Number, P, S: Start + 'static>(
 ) -> Result {
     let on = on(comm)?;
     let out = request.required("request")?;
-    let elements = elements(buf, count, datatype)?;
+    let elements = types::elements(buf, count, datatype)?;
     let peer = peer(&on.comm)?;
     if peer.is_some() {
         memory(&elements, "buf")?;

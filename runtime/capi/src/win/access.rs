@@ -7,10 +7,9 @@
 use super::{Win, hold, short, target};
 use crate::abi;
 use crate::argument::Output;
-use crate::buffer::memory;
+use crate::buffer::{count, memory};
 use crate::coll::op;
-use crate::count_width::{CountWidth, Number, count};
-use crate::datatype;
+use crate::count_width::{CountWidth, Number};
 use crate::error::{Failure, Result};
 use crate::raw::{self, Aint};
 use crate::request::{self, OfWin};
@@ -18,6 +17,7 @@ use std::ffi::{c_int, c_void};
 use typepack::Plan;
 use typepack::engine::Elements;
 use typepack::rma::Update;
+use typepack_capi_datatype::types;
 
 /// A buffer of a call: address, count and datatype.
 type Buffer<W> = (*const c_void, <W as CountWidth>::Count, raw::Datatype);
@@ -35,11 +35,10 @@ fn with_part<N: Number, R>(
     work: impl FnOnce(&Elements<&Plan>) -> Result<R>,
 ) -> Result<R> {
     let count = count(elements, "count")?;
-    datatype::with(ty, |ty| {
-        let elements = Elements::new(address, ty.plan()?, count);
-        memory(&elements, argument)?;
-        work(&elements)
-    })
+    let ty = types::hold(ty)?;
+    let elements = Elements::new(address, ty.plan()?, count);
+    memory(&elements, argument)?;
+    work(&elements)
 }
 
 /// Calls `work` with the rank, the displacement, the plan and the count of a call's elements at its target. Does
@@ -58,7 +57,7 @@ fn with_target<W: CountWidth>(
     };
     match known {
         Some((known, plan)) if known == ty => run(plan),
-        _ => datatype::with(ty, |ty| run(ty.plan()?)),
+        _ => run(types::hold(ty)?.plan()?),
     }
 }
 
@@ -494,7 +493,7 @@ pub unsafe fn rget_accumulate<W: CountWidth>(
 }
 
 /// Checks that a datatype is predefined, as the calls on single elements require.
-fn check_predefined(ty: &datatype::Type) -> Result {
+fn check_predefined(ty: &types::Type) -> Result {
     if ty.tree().is_predefined() {
         return Ok(());
     }
@@ -545,28 +544,25 @@ unsafe fn fetch_any(
     let win = hold(win)?;
     let update = update(op, true)?;
     let rank = target(target_rank, "target_rank")?;
-    datatype::with(datatype, |ty| {
-        check_predefined(ty)?;
-        let plan = ty.plan()?;
-        let part = |address: *const c_void, argument| -> Result<Elements<&Plan>> {
-            let element = Elements::new(address, plan, 1);
-            memory(&element, argument)?;
-            Ok(element)
-        };
-        // `MPI_NO_OP` does not use the argument of the origin.
-        let origin = match update {
-            Update::NoOp => None,
-            _ => Some(part(origin_addr, "origin_addr")?),
-        };
-        let result = part(result_addr, "result_addr")?;
-        let Some(rank) = rank else { return Ok(()) };
-        let (from, displacement) = (origin.as_ref(), target_disp as i64);
-        // SAFETY: the elements are valid and do not overlap (the conditions of `# Safety`).
-        unsafe {
-            win.window.accumulate_raw(from, Some(&result), rank, displacement, plan, 1, update)?
-        };
-        Ok(())
-    })
+    let ty = types::hold(datatype)?;
+    check_predefined(&ty)?;
+    let plan = ty.plan()?;
+    let part = |address: *const c_void, argument| -> Result<Elements<&Plan>> {
+        let element = Elements::new(address, plan, 1);
+        memory(&element, argument)?;
+        Ok(element)
+    };
+    // `MPI_NO_OP` does not use the argument of the origin.
+    let origin = match update {
+        Update::NoOp => None,
+        _ => Some(part(origin_addr, "origin_addr")?),
+    };
+    let result = part(result_addr, "result_addr")?;
+    let Some(rank) = rank else { return Ok(()) };
+    let (from, displacement) = (origin.as_ref(), target_disp as i64);
+    // SAFETY: the elements are valid and do not overlap (the conditions of `# Safety`).
+    unsafe { win.window.accumulate_raw(from, Some(&result), rank, displacement, plan, 1, update)? };
+    Ok(())
 }
 
 /// `MPI_Compare_and_swap`.
@@ -609,20 +605,19 @@ unsafe fn swap_any(
 ) -> Result {
     let win = hold(win)?;
     let rank = target(target_rank, "target_rank")?;
-    datatype::with(datatype, |ty| {
-        check_predefined(ty)?;
-        let plan = ty.plan()?;
-        let check = |address, argument| memory(&Elements::new(address, plan, 1), argument);
-        check(origin_addr, "origin_addr")?;
-        check(compare_addr, "compare_addr")?;
-        check(result_addr, "result_addr")?;
-        let Some(rank) = rank else { return Ok(()) };
-        let (new, compare, result) = (origin_addr.cast(), compare_addr.cast(), result_addr.cast());
-        // SAFETY: the elements are valid (the conditions of `# Safety`).
-        unsafe {
-            let displacement = target_disp as i64;
-            win.window.compare_and_swap_raw(new, compare, result, plan, rank, displacement)?
-        };
-        Ok(())
-    })
+    let ty = types::hold(datatype)?;
+    check_predefined(&ty)?;
+    let plan = ty.plan()?;
+    let check = |address, argument| memory(&Elements::new(address, plan, 1), argument);
+    check(origin_addr, "origin_addr")?;
+    check(compare_addr, "compare_addr")?;
+    check(result_addr, "result_addr")?;
+    let Some(rank) = rank else { return Ok(()) };
+    let (new, compare, result) = (origin_addr.cast(), compare_addr.cast(), result_addr.cast());
+    // SAFETY: the elements are valid (the conditions of `# Safety`).
+    unsafe {
+        let displacement = target_disp as i64;
+        win.window.compare_and_swap_raw(new, compare, result, plan, rank, displacement)?
+    };
+    Ok(())
 }

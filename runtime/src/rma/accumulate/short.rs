@@ -1,6 +1,6 @@
 //! The short way of put, get and updates: a few tens of instructions for the usual case of one element, without
 //! values of errors. A function of this file returns false in all other cases, and then nothing has happened; the
-//! caller calls the function that serves all cases and returns all errors (`copies.rs`, `accumulate.rs`). Only
+//! caller calls the function that serves all cases and returns all errors (`direct/mod.rs`, `accumulate.rs`). Only
 //! [`Window::accumulate_short`], for several elements, may fail after it has updated some of them.
 //!
 //! The functions are inlined into the calls of the C interface and of the windows of Rust values. What they need of a
@@ -11,7 +11,7 @@ use super::atomic::{self, ElementUpdate};
 use super::mechanism::{self, Site, Turn};
 use super::ranges::{Patience, range_of};
 use crate::coll::Combine;
-use crate::rma::direct::copies::copy_short;
+use crate::rma::direct::copy_short;
 use crate::rma::{Update, Window};
 use crate::sys::fork;
 use crate::{Named, Result};

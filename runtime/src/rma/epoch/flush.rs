@@ -2,8 +2,7 @@
 //! rank's accesses to window memory.
 
 use crate::Result;
-use crate::rma::window::words::check_process;
-use crate::rma::{CALLS_PER_TURN, Window};
+use crate::rma::{CALLS_PER_TURN, Window, check_process};
 use crate::sys::fork;
 use std::sync::atomic::{Ordering, compiler_fence, fence};
 

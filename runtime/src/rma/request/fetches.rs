@@ -16,7 +16,7 @@ use crate::message::payload::Posting;
 use crate::message::{Operation, Status, Tag};
 use crate::rma::Update;
 use crate::rma::Window;
-use crate::rma::direct::copies::broken;
+use crate::rma::direct::broken;
 use crate::rma::epoch::wait;
 use crate::rma::window::words::said;
 use crate::{ErrorKind, Named, Plan, Result};

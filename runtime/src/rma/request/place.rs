@@ -5,7 +5,6 @@ use super::form::{BYTES, Request};
 use super::types::RememberedTypes;
 use crate::commit::bytes;
 use crate::rma::window::dynamic::{Own, cover};
-use crate::transport::protocol::types::reach;
 use crate::{ErrorClass, Plan, WindowErrorKind};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,7 +67,7 @@ impl Memory {
         if request.start.checked_add(length).is_none_or(|end| end > room) {
             return Err(RANGE);
         }
-        let (first, end) = reach(plan, count);
+        let (first, end) = plan.footprint().reach(count);
         let (base, attached) = match self {
             &Self::Piece(base, bytes) => {
                 let at = i128::from(request.offset);

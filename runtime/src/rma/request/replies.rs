@@ -424,7 +424,7 @@ impl Replies {
         // SAFETY: the caller guarantees the elements. `Posting::new` takes the capacity from the plan.
         match unsafe { engine.receive(posting)? } {
             // No rank has seen the tag yet.
-            Operation::Done(_) => Err(crate::rma::direct::copies::broken(purpose.0.target)),
+            Operation::Done(_) => Err(crate::rma::direct::broken(purpose.0.target)),
             Operation::Pending(id) => {
                 self.add(engine, id, purpose, ids);
                 Ok(id)
@@ -524,9 +524,8 @@ impl Source for Replies {
             }
             (Use::Put | Use::Queued(_), Ok(_)) => Ok(()),
         };
-        let ended = ended.map_err(|error| {
-            error.unwrap_or_else(|| crate::rma::direct::copies::broken(asked.target))
-        });
+        let ended = ended
+            .map_err(|error| error.unwrap_or_else(|| crate::rma::direct::broken(asked.target)));
         match (entry.request, ended) {
             (Some(id), ended) => {
                 let status = Status { source: asked.target, tag: 0, bytes: received };

@@ -32,7 +32,6 @@ use crate::rma::accumulate::mechanism::Site;
 use crate::rma::accumulate::ranges::{Patience, range_of};
 use crate::rma::accumulate::{Element, Job, Place, Run, Stream, Update};
 use crate::rma::window::words::{SharedWord, Word, Words, classes, said};
-use crate::transport::protocol::types::reach;
 use crate::{Datatype, ErrorClass, Plan, Result};
 use std::collections::VecDeque;
 use std::fmt;
@@ -642,7 +641,8 @@ impl Hosted {
         let (elements, attached) = host.memory.place_of(plan, request, room)?;
         drop(attached);
         let layout = elements.view();
-        let ((first, end), at) = (reach(layout.plan, layout.count), layout.origin as i128);
+        let ((first, end), at) =
+            (layout.plan.footprint().reach(layout.count), layout.origin as i128);
         let addresses = at + first..at + end;
         let (context, tag, slot) = (*context, request.tag, Process::new(host.slots[from]));
         let started = if is_put {

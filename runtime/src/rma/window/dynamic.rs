@@ -18,11 +18,10 @@
 
 use super::create::mapped_at;
 use super::target::Located;
-use super::words::{Word, check_process};
+use super::words::Word;
 use crate::memory::{self, Block};
-use crate::rma::{Flavor, Window};
+use crate::rma::{Flavor, Window, check_process};
 use crate::sys::memory::Mapping;
-use crate::transport::protocol::types::reach;
 use crate::{Error, ErrorKind, Plan, Result, WindowErrorKind};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -474,7 +473,7 @@ impl Places {
         at: i128,
         (plan, count): (&Plan, u64),
     ) -> Result<Self> {
-        let (first, end) = reach(plan, count);
+        let (first, end) = plan.footprint().reach(count);
         let mut places = Self::default();
         if places.add(&find, &hold, at + first..at + end) {
             return Ok(places);

@@ -2,7 +2,6 @@
 
 use crate::rma::{Flavor, Window};
 use crate::sys::memory::Mapping;
-use crate::transport::protocol::types::reach;
 use crate::{Error, ErrorKind, Plan, Result, WindowErrorKind};
 use std::sync::Arc;
 
@@ -84,7 +83,7 @@ impl Window {
             return self.locate_attached(target, displacement, plan, count);
         }
         let offset = i128::from(displacement) * i128::from(found.unit);
-        let (first, end) = reach(plan, count);
+        let (first, end) = plan.footprint().reach(count);
         if displacement < 0 {
             return Err(negative(displacement));
         }

@@ -31,7 +31,7 @@
 
 use crate::comm::Communicator;
 use crate::region::SharedRegion;
-use crate::sys::fork;
+use crate::rma::check_process;
 use crate::{Error, ErrorKind, Result};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -322,23 +322,6 @@ impl Words {
 fn missing(rank: usize, word: Word) -> Error {
     let detail = format!("the block of rank {rank} has no word {word:?}");
     Error::new(ErrorKind::Internal, "win", detail)
-}
-
-/// Checks that this process may use windows. Every call on a window that takes a lock of this process, or accesses
-/// memory of the job, makes this check first.
-///
-/// # Errors
-/// Returns `ErrorKind::State` in a forked child: memory of other ranks is not mapped there, and a lock may be held by a
-/// thread that does not exist there.
-#[inline]
-pub(in crate::rma) fn check_process() -> Result<()> {
-    if fork::is_child() { Err(in_child()) } else { Ok(()) }
-}
-
-#[cold]
-fn in_child() -> Error {
-    let detail = "a forked child of a rank cannot use windows; it may exec or exit";
-    Error::new(ErrorKind::State, "process", detail)
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ pub enum Way {
     InPlace(Method),
     /// The sender packs the data into chunks, and the receiver unpacks the chunks. Both ranks copy long runs
     /// with the method. With `rep movsb` and streaming stores, the sender packs dense layouts in private memory
-    /// first (`stage.rs`).
+    /// first (`link.rs`).
     Packed(Method),
     /// The sender packs the data into chunks with the method, and the receiver unpacks the chunks with streaming
     /// stores. The chunks stay in the caches, and the memory of the receive need not be fetched before it is written.

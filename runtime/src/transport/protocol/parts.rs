@@ -22,8 +22,7 @@ use crate::transport::choice::part_choice::{Beginning, CLASSES, class};
 use crate::transport::link::fabric::Fabric;
 use crate::transport::link::failure::lost;
 use crate::transport::link::ready::Ready;
-use crate::transport::link::stage::Stage;
-use crate::transport::link::{Link, Tx};
+use crate::transport::link::{Link, Stage, Tx};
 use crate::{Plan, Result};
 use std::ops::Range;
 use typepack_engine::Elements;
@@ -100,24 +99,29 @@ impl Parts {
         }
     }
 
-    /// Sends a message in parts if it may go out in parts now. Returns the number of bytes that are in the ring and the
-    /// copy method, or `None` if the message must take another way. The queue of `tx` is empty. `busy` says whether
-    /// this rank has other operations under way.
+    /// Sends a message in parts if it may go out in parts now and no other message waits in the queue of `link`. Returns
+    /// the number of bytes that are in the ring and the copy method, or `None` if the message must take another way.
+    /// `busy` says whether this rank has other operations under way.
     ///
     /// # Safety
     ///
     /// - The layout's memory is readable, and `label.bytes` is the packed size of its elements.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Other` if the receiver broke the protocol.
+    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the receiver broke the protocol.
+    #[inline(never)]
     pub unsafe fn send(
         &self,
-        tx: &mut Tx,
+        link: &mut Link,
         (fabric, stage, terms): (&Fabric, &mut Stage, Terms),
         layout: &Elements<&Plan>,
         label: Label,
         busy: bool,
     ) -> Result<Option<(u64, Method)>> {
+        let tx = link.contact(fabric)?;
+        if !tx.is_idle() {
+            return Ok(None);
+        }
         let shape = || Stage::shape(layout.plan, layout.count);
         let other_way = fabric.holds(layout.first()) || Self::takes_turns(label.bytes, busy, shape);
         let Some(method) = self.begin(tx, terms, &label, other_way) else { return Ok(None) };

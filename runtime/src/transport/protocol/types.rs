@@ -152,7 +152,7 @@ impl Known {
             // kernel checks the address.
             return Ok(Located { space, ty, count, origin, span: 0..0, bytes });
         }
-        let (first, end) = reach(&ty.plan, count);
+        let (first, end) = ty.plan.footprint().reach(count);
         // The origin is a number modulo 2^64. So an origin below the start of the heap is a negative number
         // here.
         let origin_at = i128::from(origin as i64);
@@ -187,16 +187,6 @@ fn beyond(first: i128, end: i128, heap: u64) -> Violation {
     ))
 }
 
-/// Returns the range of bytes that `count` elements touch, relative to displacement 0: the first byte and
-/// one past the last byte.
-pub fn reach(plan: &Plan, count: u64) -> (i128, i128) {
-    let place = plan.footprint();
-    // This calculation cannot overflow: a product of two 64-bit numbers, plus a 64-bit number, fits in 128
-    // bits.
-    let last = i128::from(count.saturating_sub(1)) * i128::from(place.extent);
-    (last.min(0) + i128::from(place.true_lb), last.max(0) + i128::from(place.true_ub))
-}
-
 /// Returns the place of the first `bytes` packed bytes of a layout, if the layout lies in this rank's heap;
 /// otherwise returns `None`. If the layout is not one run of bytes, the function also returns its plan. The
 /// caller must then define the plan's type and put the type's number into the place.
@@ -206,7 +196,7 @@ pub fn place_in<'a>(
     bytes: u64,
 ) -> Option<(Place, Option<&'a Plan>)> {
     let heap = fabric.used_heap()?;
-    let (first, end) = reach(&layout.plan, layout.count);
+    let (first, end) = layout.plan.footprint().reach(layout.count);
     let at = layout.origin as i128;
     let offset = heap.extents().locate(at + first, at + end)?;
     let origin = (i128::from(offset) - first) as u64;

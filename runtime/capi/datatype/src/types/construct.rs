@@ -62,7 +62,7 @@ unsafe fn blocks<C: Number, A: Number>(
 /// # Errors
 /// Returns `MPI_ERR_COUNT` if the count is negative.
 fn length(count: impl Number, argument: &'static str) -> Result<usize> {
-    crate::count_width::count(count, argument).map(|count| count as usize)
+    crate::buffer::count(count, argument).map(|count| count as usize)
 }
 
 /// Makes a handle for a new datatype and writes the handle to `out`. The datatype records the width of the

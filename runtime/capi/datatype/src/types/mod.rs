@@ -17,16 +17,18 @@ pub mod predefined;
 pub mod query;
 
 use crate::abi;
+use crate::buffer::count;
+use crate::count_width::Number;
 use crate::failure::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
 use crate::handle::thread_cache::{Held, Home, ThreadCache};
 use crate::raw;
 use std::any::Any;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use typepack_engine::{Datatype, Plan};
+use typepack_engine::{Datatype, Elements, Plan};
 
 /// The type of a function that makes the plan of a datatype.
 pub type Commit = fn(&Datatype) -> Result<Plan>;
@@ -241,16 +243,23 @@ pub fn prepare_thread() {
     ThreadCache::prepare(&HOME);
 }
 
-/// Calls `work` with the datatype of a handle, which it finds with [`hold`].
+/// Checks the count and the datatype of a buffer, and returns its elements for an operation that may continue after the
+/// call returns.
 ///
 /// # Errors
-/// Returns `MPI_ERR_TYPE` if the handle is not valid, and the errors of `work`.
-#[inline]
-pub fn with<R, E: From<Failure>>(
+/// Returns `MPI_ERR_COUNT` if the count is negative, `MPI_ERR_VALUE_TOO_LARGE` if the number of packed bytes
+/// does not fit in 63 bits, and `MPI_ERR_TYPE` if the datatype is not valid or not committed.
+pub fn elements(
+    buf: *const c_void,
+    elements: impl Number,
     datatype: raw::Datatype,
-    work: impl FnOnce(&Type) -> std::result::Result<R, E>,
-) -> std::result::Result<R, E> {
-    work(&*hold(datatype)?)
+) -> Result<Elements<Plan>> {
+    let count = count(elements, "count")?;
+    let elements = Elements::new(buf, hold(datatype)?.plan()?.clone(), count);
+    // If the number of packed bytes does not fit in 63 bits, `bytes` returns the error here, before an operation
+    // starts.
+    elements.bytes()?;
+    Ok(elements)
 }
 
 #[cold]

@@ -79,7 +79,7 @@ fn layout(random: &mut Random, doubles: u64) -> (Plan, u64) {
 /// Makes a buffer for a layout. Returns the vector that owns the buffer (empty if the buffer lies in the
 /// heap), the address of displacement 0, and the buffer's length.
 fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>, *mut u8, usize) {
-    let (first, end) = crate::transport::protocol::types::reach(plan, count);
+    let (first, end) = plan.footprint().reach(count);
     let len = (end - first) as usize + 64;
     let mut own = vec![0u8; if shared { 0 } else { len }];
     let start = if shared { room(fabric, len) } else { own.as_mut_ptr() };
@@ -94,7 +94,7 @@ fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>
 /// - The `len` bytes that begin 32 bytes before the layout's first byte are valid, and nothing else
 ///   uses them while the slice lives.
 unsafe fn around(origin: *mut u8, plan: &Plan, count: u64, len: usize) -> &'static mut [u8] {
-    let (first, _) = crate::transport::protocol::types::reach(plan, count);
+    let (first, _) = plan.footprint().reach(count);
     // SAFETY: the caller guarantees that `len` bytes are valid from 32 bytes before the first byte of the
     // layout on, and that nothing else uses them (the only condition of `# Safety`).
     unsafe { std::slice::from_raw_parts_mut(origin.wrapping_offset(first as isize - 32), len) }
@@ -131,7 +131,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let mut expected = target.to_vec();
         {
             let mut packed = vec![0u8; bytes as usize];
-            let (first, _) = crate::transport::protocol::types::reach(&to, to_count);
+            let (first, _) = to.footprint().reach(to_count);
             let origin = expected.as_mut_ptr().wrapping_offset(32 - first as isize);
             // SAFETY: `packed` and `expected` are vectors with room for the whole message. They overlap
             // neither `source` nor each other.
