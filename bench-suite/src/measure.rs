@@ -1,13 +1,13 @@
-//! Times the competitors of one [`Bench`] in interleaved rounds.
+//! Times competitors in interleaved rounds: those of one [`Bench`], or any calls ([`take_turns`]).
 //!
-//! `prepare.rs` has already verified the competitors; `row/` has the [`Row`]s. In every round each
+//! `prepare.rs` has already verified the competitors of a [`Bench`]; `row/` has the [`Row`]s. In every round each
 //! competitor takes its turn (A B C D A B C D …), so that a slow phase of the machine slows all of them
 //! down. A turn is one call that warms up the caches, and then a few samples. A sample is a batch of calls
 //! that takes long enough for the clock. The value of a turn is the median of its samples, and a figure is
 //! the median of the turns. The spread of a figure is the ratio of its slowest turn to its fastest one.
 
 use crate::prepare::Bench;
-use crate::row::{Figure, Row, median};
+use crate::row::{Figure, Row, STEADY, median};
 use std::time::Instant;
 use typepack_engine::kernel::Direction;
 
@@ -62,35 +62,31 @@ pub fn measure_with(
     direction: Direction,
     rounds: usize,
 ) -> (Row, Vec<String>) {
-    let competitors = bench.competitors.len();
-    let calls: Vec<usize> = (0..competitors).map(|c| calibrate(bench, c, direction)).collect();
-    let mut turns = vec![Vec::new(); competitors];
-    let mut away: Vec<Result<Vec<f64>, String>> = guests.iter().map(|_| Ok(Vec::new())).collect();
-    for _ in 0..rounds.max(1) {
-        for (competitor, turns) in turns.iter_mut().enumerate() {
-            turns.push(turn(bench, competitor, direction, calls[competitor]));
+    let own = bench.competitors.len();
+    let calls: Vec<usize> = (0..own).map(|c| calibrate(bench, c, direction)).collect();
+    let all = own + guests.len();
+    let mut turns: Vec<Result<Vec<f64>, String>> = (0..all).map(|_| Ok(Vec::new())).collect();
+    in_rounds(rounds, all, |at| {
+        let Ok(list) = &mut turns[at] else { return };
+        let taken = match calls.get(at) {
+            Some(&calls) => Ok(turn(bench, at, direction, calls)),
+            None => guests[at - own].turn(direction),
+        };
+        match taken {
+            Ok(ns) => list.push(ns),
+            Err(line) => turns[at] = Err(format!("{}: {line}", guests[at - own].name())),
         }
-        for (guest, result) in guests.iter_mut().zip(&mut away) {
-            if let Ok(turns) = result {
-                match guest.turn(direction) {
-                    Ok(ns) => turns.push(ns),
-                    Err(line) => *result = Err(format!("{}: {line}", guest.name())),
-                }
+    });
+    let (mut figures, mut faults) = (Vec::new(), Vec::new());
+    for (at, turns) in turns.into_iter().enumerate() {
+        let (name, executor) = match bench.competitors.get(at) {
+            Some(competitor) => (competitor.name(), competitor.executor(direction)),
+            None => (guests[at - own].name(), String::new()),
+        };
+        match turns.map(Time::of) {
+            Ok(Time { ns, spread }) => {
+                figures.push(Figure { executor, ..Figure::new(name, ns, spread) });
             }
-        }
-    }
-    let figure = |competitor: &str, executor: String, turns: &mut [f64]| {
-        let ns = median(turns);
-        Figure { executor, ..Figure::new(competitor, ns, turns[turns.len() - 1] / turns[0]) }
-    };
-    let own = bench.competitors.iter().zip(&mut turns);
-    let mut figures: Vec<Figure> = own
-        .map(|(competitor, turns)| figure(competitor.name(), competitor.executor(direction), turns))
-        .collect();
-    let mut faults = Vec::new();
-    for (guest, result) in guests.iter().zip(away) {
-        match result {
-            Ok(mut turns) => figures.push(figure(guest.name(), String::new(), &mut turns)),
             Err(line) => faults.push(line),
         }
     }
@@ -106,31 +102,92 @@ pub fn measure_with(
     (row, faults)
 }
 
+/// The time of one competitor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Time {
+    /// The time per call in nanoseconds: the median of the turns.
+    pub ns: f64,
+    /// The slowest turn divided by the fastest one.
+    pub spread: f64,
+}
+
+impl Time {
+    /// Returns the time of a competitor from its turns, of which there is at least one.
+    pub fn of(mut turns: Vec<f64>) -> Self {
+        let ns = median(&mut turns);
+        Self { ns, spread: turns[turns.len() - 1] / turns[0] }
+    }
+
+    /// Returns whether the turns differ little.
+    pub fn is_steady(self) -> bool {
+        self.spread <= STEADY
+    }
+}
+
+/// Calls `turn` for each of `competitors` competitors in each of `rounds` rounds (at least 1).
+pub(crate) fn in_rounds(rounds: usize, competitors: usize, mut turn: impl FnMut(usize)) {
+    for _ in 0..rounds.max(1) {
+        (0..competitors).for_each(&mut turn);
+    }
+}
+
+/// Times the calls of `competitors` in `rounds` rounds. Returns the time of one call of each competitor.
+pub(crate) fn take_turns<const N: usize>(
+    rounds: usize,
+    mut competitors: [&mut dyn FnMut(); N],
+) -> [Time; N] {
+    let calls = competitors.each_mut().map(|call| calls_for_sample(call));
+    let mut turns = [const { Vec::new() }; N];
+    in_rounds(rounds, N, |at| turns[at].push(take_turn(&mut competitors[at], calls[at])));
+    turns.map(Time::of)
+}
+
 /// Makes `calls` calls. Returns the nanoseconds per call.
-fn sample(bench: &mut Bench, competitor: usize, direction: Direction, calls: usize) -> f64 {
+fn sample(call: &mut impl FnMut(), calls: usize) -> f64 {
     let start = Instant::now();
     for _ in 0..calls {
-        bench.call(competitor, direction);
-        // The compiler must assume that this line reads and changes the buffers. So it cannot merge the
-        // calls.
-        std::hint::black_box(&mut *bench);
+        call();
     }
     start.elapsed().as_nanos().max(1) as f64 / calls as f64
+}
+
+/// Returns the number of calls for one sample.
+fn calls_for_sample(call: &mut impl FnMut()) -> usize {
+    let mut calls = 1;
+    loop {
+        let ns = sample(call, calls) * calls as f64;
+        if ns >= SAMPLE_NS / 2.0 || calls >= 1 << 24 {
+            return ((calls as f64 * SAMPLE_NS / ns).ceil() as usize).max(1);
+        }
+        calls *= 2;
+    }
+}
+
+/// Takes one turn, with `calls` calls per sample. Returns the nanoseconds per call: the median of the samples.
+fn take_turn(call: &mut impl FnMut(), calls: usize) -> f64 {
+    let warm_up = sample(call, 1);
+    let affordable = (TURN_NS / (warm_up * calls as f64)) as usize;
+    let samples = affordable.clamp(3, SAMPLES);
+    let mut list: Vec<f64> = (0..samples).map(|_| sample(call, calls)).collect();
+    median(&mut list)
+}
+
+/// Returns a call of the competitor at the index `competitor`.
+fn caller(bench: &mut Bench, competitor: usize, direction: Direction) -> impl FnMut() + '_ {
+    move || {
+        bench.call(competitor, direction);
+        // The compiler must assume that this line reads and changes the buffers. So it cannot merge the calls.
+        std::hint::black_box(&mut *bench);
+    }
 }
 
 /// Makes enough calls for the engine's policy to decide whether to compile a kernel. Then finds and
 /// returns the number of calls for one sample.
 pub(crate) fn calibrate(bench: &mut Bench, competitor: usize, direction: Direction) -> usize {
     let before = (SETTLED_BYTES / bench.layout.payload.max(1)) as usize;
-    sample(bench, competitor, direction, before.clamp(2, 1 << 16));
-    let mut calls = 1;
-    loop {
-        let ns = sample(bench, competitor, direction, calls) * calls as f64;
-        if ns >= SAMPLE_NS / 2.0 || calls >= 1 << 24 {
-            return ((calls as f64 * SAMPLE_NS / ns).ceil() as usize).max(1);
-        }
-        calls *= 2;
-    }
+    let mut call = caller(bench, competitor, direction);
+    sample(&mut call, before.clamp(2, 1 << 16));
+    calls_for_sample(&mut call)
 }
 
 /// Takes one turn of the competitor at the index `competitor`, with `calls` calls per sample. Returns the
@@ -141,10 +198,5 @@ pub(crate) fn turn(
     direction: Direction,
     calls: usize,
 ) -> f64 {
-    let warm_up = sample(bench, competitor, direction, 1);
-    let affordable = (TURN_NS / (warm_up * calls as f64)) as usize;
-    let samples = affordable.clamp(3, SAMPLES);
-    let mut list: Vec<f64> =
-        (0..samples).map(|_| sample(bench, competitor, direction, calls)).collect();
-    median(&mut list)
+    take_turn(&mut caller(bench, competitor, direction), calls)
 }

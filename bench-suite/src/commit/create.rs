@@ -4,8 +4,8 @@
 //! The types are committed with a compiler that compiles a kernel only after many uses. The measurement
 //! never packs with a type, so no kernel is compiled.
 
-use super::clock::take_turns;
 use super::{Limit, Row, Scale, line, settings};
+use crate::measure::take_turns;
 use std::hint::black_box;
 use typepack_engine::{Datatype, Named, Order, Result};
 use typepack_jit::Mode;
@@ -57,7 +57,7 @@ pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
     let names =
         ["vector", "subarray (x face of 128^3)", "struct of 3", "struct of 8", "resized vector"];
     let rows = names.iter().zip(times).map(|(name, time)| {
-        Row::new(format!("create+commit+free: {name}"), time.ns, "ns", BAR).steady(time.steady)
+        Row::new(format!("create+commit+free: {name}"), time.ns, "ns", BAR).steady(time.is_steady())
     });
     Ok(rows.collect())
 }

@@ -6,11 +6,11 @@
 //! over the sizes, and its details list the ratios at all sizes. Every byte of the answers is compared with
 //! an answer that is computed from the typemap.
 
-use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, settings};
 use crate::buffer::Buffer;
 use crate::definition::{Definitions, REFERENCE};
 use crate::layout::Layout;
+use crate::measure::{Time, take_turns};
 use typepack_engine::{
     External32, Named, Plan, pack, pack_external, typemap, unpack, unpack_external,
 };
@@ -64,7 +64,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
             let times = measure(layout, scale.rounds)?;
             for (all, [native, external]) in ratios.iter_mut().zip(times) {
                 all.push((layout.payload, native.ns / external.ns));
-                steady &= native.steady && external.steady;
+                steady &= native.is_steady() && external.is_steady();
             }
         }
         for (direction, all) in ["pack", "unpack"].into_iter().zip(ratios) {
@@ -83,7 +83,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
 
 /// Verifies and measures `layout`. Returns the times of packing and then of unpacking. Each is a pair:
 /// the native time and the external32 time.
-fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2], String> {
+fn measure(layout: &Layout, rounds: usize) -> Result<[[Time; 2]; 2], String> {
     let (ty, count) = (&layout.datatype, layout.count);
     let plan = ty.commit_with(&settings(Mode::Eager)).map_err(line)?;
     let external = External32::new(ty).map_err(line)?;

@@ -4,9 +4,9 @@
 //! All buffers are page-aligned (`../buffer.rs`), because a block of 64 bytes that crosses a cache line
 //! boundary changes the time as much as a different way of copying does.
 
-use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};
 use crate::buffer::Buffer;
+use crate::measure::take_turns;
 use typepack_engine::{copy, pack, stats, text, unpack};
 use typepack_jit::Mode;
 
@@ -134,7 +134,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
                 "x",
                 bar,
             )
-            .steady(one.steady && two.steady)
+            .steady(one.is_steady() && two.is_steady())
             .detail(format!("{:.2} us ({way}), {:.2} us", one.ns / 1e3, two.ns / 1e3)),
         );
     }

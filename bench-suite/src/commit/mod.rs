@@ -5,10 +5,9 @@
 //! checks its results: `create.rs` (create, commit and free), `tables.rs` (index lists of
 //! 10^6 entries, from creation to the first pack, in new processes), `seek.rs` (finding a packed byte),
 //! `segments.rs` (packing in pieces), `external.rs` (external32), `fused.rs` (copies from layout to
-//! layout). `clock.rs` lets the competitors take turns. `row.rs` compares values with bars and prints them.
+//! layout). `../measure.rs` lets the competitors take turns. `row.rs` compares values with bars and prints them.
 //! A bar is a limit that the project requires.
 
-mod clock;
 mod create;
 mod external;
 mod fused;

@@ -3,8 +3,8 @@
 //! The answers of the cursor are compared with positions that are computed from the arguments of the type
 //! constructors.
 
-use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line};
+use crate::measure::take_turns;
 use std::hint::black_box;
 use typepack_engine::{Cursor, Datatype, Named, Plan};
 
@@ -65,7 +65,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         ("seek in a nest of 5 levels".to_owned(), 50.0),
     ];
     let rows = whats.into_iter().zip(times).map(|((what, most), time)| {
-        Row::new(what, time.ns, "ns", Limit::AtMost(most)).steady(time.steady)
+        Row::new(what, time.ns, "ns", Limit::AtMost(most)).steady(time.is_steady())
     });
     Ok(rows.collect())
 }

@@ -6,8 +6,8 @@
 //! equal pieces of 8 KiB + 4 bytes (so that pieces end inside blocks), and in the pieces near 8 KiB that
 //! the plan proposes.
 
-use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};
+use crate::measure::take_turns;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
@@ -172,7 +172,7 @@ fn measure(
         }],
     );
     Ok(Row::new(format!("{name}, {cut} against one call"), pieces.ns / once.ns, "x", BAR)
-        .steady(once.steady && pieces.steady)
+        .steady(once.is_steady() && pieces.is_steady())
         .detail(format!("{:.1} us, {:.1} us", pieces.ns / 1e3, once.ns / 1e3)))
 }
 

@@ -6,8 +6,8 @@
 //! itself with the hidden argument `--child`; the new process prints a [`Child`]. The arrays of arguments,
 //! the application's memory and the packed buffer are allocated and written before the measurement starts.
 
-use super::clock::of_rounds;
 use super::{Limit, Numbers, Row, Scale, line, settings};
+use crate::measure::Time;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::process::Command;
@@ -118,11 +118,11 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
     }
     let mut rows = Vec::new();
     for ((name, most_ms, most_mib), (ms, mib)) in tables.into_iter().zip(found) {
-        let (ms, mib) = (of_rounds(ms), of_rounds(mib));
+        let (ms, mib) = (Time::of(ms), Time::of(mib));
         let what = format!("{name} of {} entries until the first pack is done", scale.entries);
-        rows.push(Row::new(&what, ms.ns, "ms", Limit::AtMost(most_ms)).steady(ms.steady));
+        rows.push(Row::new(&what, ms.ns, "ms", Limit::AtMost(most_ms)).steady(ms.is_steady()));
         let what = format!("{what}: resident growth");
-        rows.push(Row::new(what, mib.ns, "MiB", Limit::AtMost(most_mib)).steady(mib.steady));
+        rows.push(Row::new(what, mib.ns, "MiB", Limit::AtMost(most_mib)).steady(mib.is_steady()));
     }
     Ok(rows)
 }

@@ -9,7 +9,7 @@ use super::judge::{Tried, judge};
 use super::report::{Compared, STATIC};
 use crate::competitor::{self, Competitor};
 use crate::layout::Layout;
-use crate::measure::{calibrate, direction_name, turn};
+use crate::measure::{calibrate, direction_name, in_rounds, turn};
 use crate::prepare::Bench;
 use crate::row::{JIT, LEAF, TYPEPACK};
 use std::sync::Arc;
@@ -93,12 +93,10 @@ fn one(bench: &mut Bench, direction: Direction, rounds: usize) -> Result<Compare
         calls.push(calibrate(bench, number, direction));
     }
     let mut turns = vec![Vec::new(); count];
-    for _ in 0..rounds {
-        for (number, turns) in turns.iter_mut().enumerate() {
-            fix(number);
-            turns.push(turn(bench, number, direction, calls[number]));
-        }
-    }
+    in_rounds(rounds, count, |number| {
+        fix(number);
+        turns[number].push(turn(bench, number, direction, calls[number]));
+    });
     set_fixed(None);
     let bytes = bench.layout.payload;
     let executors: Vec<String> =
