@@ -209,7 +209,7 @@ pub fn is_root(comm: raw::Comm, root: c_int) -> bool {
 }
 
 /// Says whether this process has the buffer of one process in a call with a root.
-pub fn is_sender(_comm: raw::Comm, root: c_int) -> bool {
+pub fn is_sender(root: c_int) -> bool {
     root != raw::ROOT && root != raw::PROC_NULL
 }
 

@@ -11,6 +11,7 @@ use super::fold::{Operands, Order};
 use super::heads::{FAILURES, check};
 use super::piece::{range, steps};
 use super::turn::{LONGEST, Turn};
+use crate::coll::schedule::reduce_scatter::total;
 use crate::endpoint::sources::Combine;
 use crate::message::payload::copy_layout;
 use crate::schedule::program::{room_for, take_room};
@@ -73,16 +74,17 @@ impl Blocks<'_> {
     }
 }
 
-/// Returns whether a reduce-scatter whose blocks have these numbers of elements can go through cells.
+/// Returns the number of elements of all blocks of a reduce-scatter, which have these numbers of elements, if the call can
+/// go through cells.
+///
+/// # Errors
+/// Returns `ErrorKind::Count` if the number does not fit in 64 bits.
 #[inline]
-pub(super) fn fit(plan: &Plan, counts: &[u64]) -> Result<bool> {
-    let size = counts.len() as u64;
-    let element = plan.element_bytes().saturating_mul(size);
-    let Some(all) = counts.iter().try_fold(0, |sum: u64, count| sum.checked_add(*count)) else {
-        // The call reports it.
-        return Ok(true);
-    };
-    Ok(element <= SHORT && plan.packed_bytes(all)?.saturating_mul(size) <= LONGEST)
+pub(super) fn fitting(plan: &Plan, counts: &[u64]) -> Result<Option<u64>> {
+    let (size, all) = (counts.len() as u64, total(counts)?);
+    let fits = plan.element_bytes().saturating_mul(size) <= SHORT
+        && plan.packed_bytes(all)?.saturating_mul(size) <= LONGEST;
+    Ok(fits.then_some(all))
 }
 
 /// Returns the number of elements of each of `size` blocks in a step of `piece` bytes. An element has `element` bytes.

@@ -396,7 +396,7 @@ unsafe fn refuse(
             Ok(Some((cells, number))) => {
                 // The other ranks see that this rank has left the call, unless they make it by messages.
                 drop(Turn::new(comm, cells, number));
-                let long = turn::is_long(call, comm.size()).unwrap_or(false);
+                let long = matches!(turn::fitting(call, comm.size()), Ok(None));
                 if long || method(call) == CollectiveMethod::Messages {
                     // SAFETY: `refuse_by_messages` has the conditions of this function.
                     unsafe { comm.refuse_by_messages(place, call, &error) };

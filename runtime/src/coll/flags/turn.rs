@@ -175,18 +175,19 @@ impl<'t> Turn<'t> {
     /// - The conditions of [`Communicator::run_raw`] hold.
     #[inline]
     unsafe fn call(&mut self, place: Place, call: &Collective<'_>) -> Result<()> {
-        match *call {
-            _ if method(call) == CollectiveMethod::Messages => {
-                // SAFETY: the caller guarantees the conditions of `run_raw`, which `run_by_messages` has too.
-                unsafe { self.comm.run_by_messages(place, call) }
-            }
-            _ if self.way.is_some_and(|way| way.messages) => {
+        let forced = method(call) == CollectiveMethod::Messages;
+        if forced || self.way.is_some_and(|way| way.messages) {
+            if !forced {
                 self.agree_on_messages(call)?;
-                // SAFETY: the caller guarantees the conditions of `run_raw`, which `run_by_messages` has too.
-                unsafe { self.comm.run_by_messages(place, call) }
             }
+            // SAFETY: the caller guarantees the conditions of `run_raw`, which `run_by_messages` has too.
+            return unsafe { self.comm.run_by_messages(place, call) };
+        }
+        let Some(amount) = fitting(call, self.size)? else {
             // SAFETY: the conditions of `by_messages` are those of this function.
-            _ if is_long(call, self.size)? => unsafe { self.by_messages(place, call) },
+            return unsafe { self.by_messages(place, call) };
+        };
+        match *call {
             Collective::Barrier => self.barrier(),
             Collective::Broadcast { ref part, root } => {
                 let root = self.comm.root(root)?;
@@ -201,10 +202,9 @@ impl<'t> Turn<'t> {
                 unsafe { self.gather(place, mine.as_ref(), parts, root) }
             }
             Collective::Allgather { ref mine, parts } => {
-                let longest = longest(parts)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `mine` is readable, `parts` are readable
                 // and writable, and nobody else accesses them, until the call returns.
-                unsafe { self.allgather(mine.as_ref(), parts, longest) }
+                unsafe { self.allgather(mine.as_ref(), parts, amount) }
             }
             Collective::AlltoallEqual { send, receive } => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `send` is readable, `receive` is writable,
@@ -246,8 +246,8 @@ impl<'t> Turn<'t> {
             }
             Collective::ReduceScatter { send, recv, plan, counts, combine } => {
                 let recv = Elements { origin: recv, plan, count: 0 };
-                let all = self.comm.all_blocks(send, &recv, counts)?;
-                // SAFETY: the caller guarantees the conditions of `run_raw`. `all_blocks` has counted the elements of all
+                let all = self.comm.all_blocks(send, &recv, counts.len(), amount)?;
+                // SAFETY: the caller guarantees the conditions of `run_raw`. `fitting` has counted the elements of all
                 // blocks.
                 unsafe { self.reduce_scatter(&all, recv.origin, counts, combine) }
             }
@@ -708,13 +708,16 @@ fn name_of(call: Option<&Collective<'_>>) -> &'static str {
     call.map_or("", Collective::method)
 }
 
-/// Returns whether all of `size` ranks make the call by messages, because its data do not fit into cells. Ranks that pass
-/// matching arguments get the same answer.
+/// Returns `None` if all of `size` ranks make the call by messages, because its data do not fit into cells; ranks that pass
+/// matching arguments then all do so. Otherwise returns the bytes of the longest part of an allgather, the number of
+/// elements of all blocks of a reduce-scatter, and 0 for any other call.
 #[inline]
-pub(super) fn is_long(call: &Collective<'_>, size: usize) -> Result<bool> {
-    Ok(!match *call {
+pub(super) fn fitting(call: &Collective<'_>, size: usize) -> Result<Option<u64>> {
+    let fits = match *call {
         Collective::Broadcast { ref part, .. } => part.bytes()? <= LONGEST,
-        Collective::Allgather { parts, .. } => longest(parts)? <= LONGEST,
+        Collective::Allgather { parts, .. } => {
+            return longest(parts).map(|bytes| (bytes <= LONGEST).then_some(bytes));
+        }
         Collective::AlltoallEqual { receive, .. } => {
             let bytes = receive.first().map_or(Ok(0), Elements::bytes)?;
             bytes.saturating_mul(size as u64) <= LONGEST
@@ -725,12 +728,13 @@ pub(super) fn is_long(call: &Collective<'_>, size: usize) -> Result<bool> {
         | Collective::Exscan { plan, count, .. } => {
             plan.element_bytes() <= SHORT && plan.packed_bytes(count)? <= LONGEST
         }
-        Collective::ReduceScatter { plan, counts, .. } => blocks::fit(plan, counts)?,
+        Collective::ReduceScatter { plan, counts, .. } => return blocks::fitting(plan, counts),
         Collective::Alltoall { send, .. } => send.is_some(),
         // Each pair of ranks decides for its own data.
         Collective::Barrier
         | Collective::Gather { .. }
         | Collective::Scatter { .. }
         | Collective::Neighbors { .. } => true,
-    })
+    };
+    Ok(fits.then_some(0))
 }

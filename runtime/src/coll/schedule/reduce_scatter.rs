@@ -32,6 +32,18 @@ const MOST_BLOCKS: u64 = 64;
 /// Number of blocks of other ranks that a rank receives at once in the direct way.
 const ROOMS: usize = 3;
 
+/// Returns the number of elements of all blocks of a reduce-scatter. `counts` has the number of elements of each block.
+///
+/// # Errors
+/// Returns `ErrorKind::Count` if the number does not fit in 64 bits.
+pub(in crate::coll) fn total(counts: &[u64]) -> Result<u64> {
+    let total = counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
+    total.ok_or_else(|| {
+        let detail = "the sum of the counts does not fit in 64 bits";
+        Error::new(ErrorKind::Count, "counts", detail)
+    })
+}
+
 impl Communicator {
     pub(in crate::coll) fn reduce_scatter_steps<'a>(
         &self,
@@ -42,7 +54,7 @@ impl Communicator {
         combine: &Combine,
     ) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
-        let all = self.all_blocks(send, recv, counts)?;
+        let all = self.all_blocks(send, recv, counts.len(), total(counts)?)?;
         if all.bytes()? == 0 {
             return Ok(());
         }
@@ -60,26 +72,21 @@ impl Communicator {
         self.reduce_directly_steps(steps, &all, &block, counts, combine)
     }
 
-    /// Returns this rank's elements of all blocks. `counts` has the number of elements of each block.
+    /// Returns this rank's elements of all `blocks` blocks, which have `total` elements together.
     pub(in crate::coll) fn all_blocks<'a>(
         &self,
         send: Option<*const u8>,
         recv: &Elements<&'a Plan>,
-        counts: &[u64],
+        blocks: usize,
+        total: u64,
     ) -> Result<Elements<&'a Plan>> {
         let size = self.size();
-        if counts.len() != size {
+        if blocks != size {
             let detail = format!(
-                "the slice has length {}; its length must be the number of ranks, {size}",
-                counts.len()
+                "the slice has length {blocks}; its length must be the number of ranks, {size}"
             );
             return Err(Error::new(ErrorKind::Argument, "counts", detail));
         }
-        let total = counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
-        let total = total.ok_or_else(|| {
-            let detail = "the sum of the counts does not fit in 64 bits";
-            Error::new(ErrorKind::Count, "counts", detail)
-        })?;
         let origin = send.map_or(recv.origin, <*const u8>::cast_mut);
         Ok(Elements { origin, count: total, ..*recv })
     }

@@ -302,9 +302,10 @@ fn span(f: &Function, p: &Parameter) -> String {
         _ => format!("*{name} as i64"),
     };
     let elements = |count: &str, of: &str| format!("Span::elements({}, {of}_c)", number(count));
+    let is_root = "is_root(comm_c, *root)";
     let if_root = |test: &str, span: String| match has("root") {
         true => {
-            format!("if crate::span::{test}(comm_c, *root) {{ {span} }} else {{ Span::none() }}")
+            format!("if crate::span::{test} {{ {span} }} else {{ Span::none() }}")
         }
         false => span,
     };
@@ -333,7 +334,7 @@ fn span(f: &Function, p: &Parameter) -> String {
         };
     }
     if has("op") {
-        let test = if p.name == "recvbuf" { "is_root" } else { "is_sender" };
+        let test = if p.name == "recvbuf" { is_root } else { "is_sender(*root)" };
         return if_root(test, elements("count", "datatype"));
     }
     let send = p.name == "sendbuf";
@@ -356,7 +357,7 @@ fn span(f: &Function, p: &Parameter) -> String {
     } else {
         several(displs, &peers, &format!("{of}_c"), false).replace("|at|", "|_|")
     };
-    if_root("is_root", span)
+    if_root(is_root, span)
 }
 
 fn argument(f: &Function, at: usize, rule: Option<&str>) -> Argument {
