@@ -1,7 +1,7 @@
 //! Checks two ranks that exchange messages while a third party writes into their shared memory.
 //!
 //! The layouts come from `generate.rs`. Both ranks are real (`typepack::RankPair`). Most of their
-//! messages are real, too, and have random types. Some are sent at once, some go out in parts, some wait for
+//! messages are real, too, and have random types. Some are sent at once, some go out in fragments, some wait for
 //! the receiver, some are streamed in pieces, and some are fetched from the shared heap. The ranks take turns: in its
 //! turn, a rank processes the messages that have arrived. Between two turns the third party, called the
 //! *hand*, forges envelopes (the headers of messages) and changes words of the shared memory. It prefers
@@ -449,7 +449,7 @@ impl Game<'_> {
         words[6] = value(u)?;
         words[7] = value(u)?;
         if kind >= 15 && u.ratio(3, 4)? {
-            // A message in parts, or a part: lengths near those that are allowed.
+            // A message in fragments, or a part: lengths near those that are allowed.
             (words[3], words[4]) = (u.int_in_range(0..=40_000)?, u.int_in_range(0..=17_000)?);
         }
         for (i, word) in words.iter().enumerate().rev() {

@@ -74,9 +74,9 @@ pub enum Forced {
     /// Messages travel only through rings and chunks (buffers in shared memory), even if their data lies in
     /// the shared heap.
     Packed,
-    /// Messages travel as with [`Forced::Packed`], but those of medium length go through the ring in parts, without
+    /// Messages travel as with [`Forced::Packed`], but those of medium length go through the ring in fragments, without
     /// an RTS.
-    Parts,
+    Fragments,
     /// Messages travel as with [`Forced::Packed`], and the receiver unpacks chunks with streaming stores.
     Streamed,
     /// If the data lies in the shared heap, the receiver copies it from layout to layout, even for short
@@ -376,7 +376,7 @@ impl Settings {
                 eager_limit = 0;
                 Forced::Packed
             }
-            Some("parts") => Forced::Parts,
+            Some("parts") => Forced::Fragments,
             Some("streamed") if Method::Streaming.is_available() => {
                 eager_limit = 0;
                 Forced::Streamed

@@ -29,7 +29,7 @@ pub enum RankPairWays {
     Any,
     /// Messages travel only through rings and chunks.
     Packed,
-    /// Messages travel only through rings and chunks, and those of medium length go out in parts.
+    /// Messages travel only through rings and chunks, and those of medium length go out in fragments.
     Parts,
     /// The receiver copies from the heap if the data lies in the heap.
     Heap,
@@ -84,7 +84,7 @@ impl RankPair {
             engine.force(match ways {
                 RankPairWays::Any => Forced::Nothing,
                 RankPairWays::Packed => Forced::Packed,
-                RankPairWays::Parts => Forced::Parts,
+                RankPairWays::Parts => Forced::Fragments,
                 RankPairWays::Heap => Forced::Heap,
             });
             engine

@@ -7,28 +7,29 @@
 //! exceptions (both in `engine/short.rs`):
 //!
 //! - If no other operation is in flight and no earlier message that the receive could match is waiting, a
-//!   blocking receive takes a short message, or one in parts (`engine/parts.rs`), directly from the head of the ring.
+//!   blocking receive takes a short message, or one in fragments (`engine/fragments.rs`), directly from the head of the
+//!   ring.
 //! - If no waiting message matches a new nonblocking receive, the receive takes a short message directly from
 //!   the head of the ring, unless an earlier receive matches that message.
 //!
 //! Invariants: a whole turn leaves no unmatched message in shared memory, except behind the first `ENVELOPES_PER_TURN`
-//! envelopes of a ring (the engine copies eager data and data in parts to private memory, and other data stays with
+//! envelopes of a ring (the engine copies eager data and data in fragments to private memory, and other data stays with
 //! its sender). The turn of a call that only starts an operation need not be a whole one (`progress_at_start`). No
 //! function here waits, except for the end of one piece that another rank is copying (`detach.rs`), and a blocking
-//! receive for some microseconds for the next part of its message (`parts.rs`).
+//! receive for some microseconds for the next fragment of its message (`fragments.rs`).
 //!
 //! Most messages are short and never wait in a queue. Their whole way is in `engine/short.rs`.
 
 mod detach;
+mod fragments;
 mod incoming;
 mod ledger;
 mod own;
-mod parts;
 mod receive;
 mod short;
 
+use self::fragments::Collection;
 use self::ledger::{CreditLedger, Freed};
-use self::parts::Collection;
 use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
@@ -84,7 +85,7 @@ pub struct MessageEngine {
     ledger: CreditLedger,
     /// Buffers for messages that no receive has matched.
     buffers: Buffers,
-    /// Messages in parts that no receive has taken yet.
+    /// Messages in fragments that no receive has taken yet.
     collection: Collection,
     requests: Requests,
     stage: Stage,
@@ -344,18 +345,18 @@ impl MessageEngine {
         }
         self.requests.make_room()?;
         let mut stage = SendStage::Queued;
-        // A copy of the data may find no memory, so in buffered mode the supply is made before the first part.
+        // A copy of the data may find no memory, so in buffered mode the supply is made before the first fragment.
         if !self.terms.is_eager(label.bytes) && !mode.is_synchronous() && mode.uses_the_memory() {
             let with = (&self.fabric, &mut self.stage, self.terms);
             let (peer, busy) = (&mut self.peers[dest.index()], self.requests.in_flight() > 0);
             // SAFETY: the layout's memory is readable, and `label.bytes` is its packed size (first and second
             // condition of `send`, which the arguments meet).
-            match unsafe { peer.parts.send(&mut peer.link, with, layout, label, busy)? } {
+            match unsafe { peer.fragments.send(&mut peer.link, with, layout, label, busy)? } {
                 Some((done, _)) if done == label.bytes => {
-                    self.traffic.parts += 1;
+                    self.traffic.fragments += 1;
                     return Ok(None);
                 }
-                Some((done, method)) => stage = SendStage::Parts(done, method),
+                Some((done, method)) => stage = SendStage::Fragments(done, method),
                 None => {}
             }
         }

@@ -36,9 +36,9 @@ pub enum Arrived {
     /// The packed bytes, which this rank has copied out of the ring. The second value is present if the send
     /// is synchronous: the name of the message, whose sender waits for an ACK.
     Data(Kept, Option<Offer>),
-    /// The parts of the message that have arrived are in private memory with this number
-    /// (`endpoint/engine/parts.rs`). The second value is the number of bytes that the message occupies.
-    Parts(u64, usize),
+    /// The fragments of the message that have arrived are in private memory with this number
+    /// (`endpoint/engine/fragments.rs`). The second value is the number of bytes that the message occupies.
+    Fragments(u64, usize),
     /// The data is still at the sender. The first value is the name of the message. The second value is
     /// present if the RTS named the place of the data.
     Rts(Offer, Option<Box<Located>>),
@@ -53,7 +53,7 @@ impl Arrived {
         match self {
             Self::Data(_, offer) => offer.as_mut(),
             Self::Rts(offer, _) => Some(offer),
-            Self::Parts(..) | Self::Own(_) => None,
+            Self::Fragments(..) | Self::Own(_) => None,
         }
     }
 
@@ -61,7 +61,7 @@ impl Arrived {
     pub fn is_offer(&self, id: u64) -> bool {
         match self {
             Self::Data(_, Some(offer)) | Self::Rts(offer, _) => offer.id == id,
-            Self::Data(_, None) | Self::Parts(..) | Self::Own(_) => false,
+            Self::Data(_, None) | Self::Fragments(..) | Self::Own(_) => false,
         }
     }
 }

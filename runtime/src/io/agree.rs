@@ -1,11 +1,12 @@
-//! Agreement of the ranks of a file: on errors, and on arguments that all ranks must pass alike; and what the ranks share
-//! for this: the shared file pointer, the locks for ranges of the file (`locks.rs`), and the seats at which they meet.
+//! Agreement of the ranks of a file: on errors, and on arguments that all ranks must pass alike; and what the ranks
+//! share for this: the shared file pointer, the locks for ranges of the file (`locks.rs`), and the seats at which they
+//! meet.
 //!
 //! Every collective call on a file ends its checks with one of these functions. So a rank whose arguments
 //! are wrong still takes part, all ranks return an error of the same class, and no rank waits forever.
 //!
-//! What the ranks share are words in the part that rank 0 has in a region of the file's communicator. There is no helper
-//! file and no name that another job could have too.
+//! What the ranks share are words in the part that rank 0 has in a region of the file's communicator. There is no
+//! helper file and no name that another job could have too.
 //!
 //! The ranks meet without messages ([`Shared::meet`]). Each rank has a seat of two lines. It writes its word and then
 //! the number of the meeting to the line for this meeting, and waits for the same number at all other seats. The next
@@ -62,7 +63,8 @@ pub(super) fn verdict<T>(agreed: i64, own: Result<T>) -> Result<T> {
 /// Most bytes of the text of a rank that has failed.
 const TEXT: usize = 320;
 
-/// Like [`verdict`], and tells all ranks the text of the rank that has failed, if it can. Collective if `agreed` is an error.
+/// Like [`verdict`], and tells all ranks the text of the rank that has failed, if it can. Collective if `agreed` is an
+/// error.
 pub(super) fn settled<T>(comm: &Communicator, agreed: i64, own: Result<T>) -> Result<T> {
     if agreed == 0 {
         return own;

@@ -1,4 +1,5 @@
-//! Accesses whose data a function of the user converts on the way. `access.rs` decides whether an access is of this kind.
+//! Accesses whose data a function of the user converts on the way. `access.rs` decides whether an access is of this
+//! kind.
 //!
 //! The functions of the user run in the calling thread. A blocking access converts and moves some elements at a time. A
 //! nonblocking collective write converts all of them at once and moves them later, because it must not write before the

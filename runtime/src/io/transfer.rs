@@ -7,9 +7,9 @@
 //! View bytes of an access may be in another order than in the file (`view.rs`). Data always moves in the order of the
 //! view, so the later of two bytes at the same offset wins.
 //!
-//! An access uses the mapped window of the file ([`Windows`]) if the pieces of its view are short and close. Otherwise it
-//! makes system calls (`calls.rs`). That is the first choice; `ways.rs` measures both ways where either may be the faster
-//! one.
+//! An access uses the mapped window of the file ([`Windows`]) if the pieces of its view are short and close. Otherwise
+//! it makes system calls (`calls.rs`). That is the first choice; `ways.rs` measures both ways where either may be the
+//! faster one.
 //!
 //! An access whose view has many short pieces moves its data by one copy between memory and the window, and not by one
 //! system call for each piece. The window reaches beyond the end of the file, so it need not be mapped anew when the

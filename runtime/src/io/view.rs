@@ -54,9 +54,9 @@ impl View {
     /// Makes a view. `writable` says whether the file may be written.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_TYPE` if the etype is empty and the filetype is not, if the filetype does not consist of whole etypes, or if the
-    /// displacements of one of the two are negative, decrease, or (in a file that may be written) overlap. Copies of
-    /// the filetype may overlap and lie in any order.
+    /// Returns `MPI_ERR_TYPE` if the etype is empty and the filetype is not, if the filetype does not consist of whole
+    /// etypes, or if the displacements of one of the two are negative, decrease, or (in a file that may be written)
+    /// overlap. Copies of the filetype may overlap and lie in any order.
     pub(super) fn new(
         displacement: u64,
         etype: &Datatype,

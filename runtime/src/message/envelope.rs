@@ -7,7 +7,7 @@
 //! | kind | from | meaning |
 //! |---|---|---|
 //! | Inline, Eager | sender | a message, with its payload in the slot or in the payload area |
-//! | First, Part | sender | the first part and the further parts of a message that goes out in parts |
+//! | First, Fragment | sender | the first fragment and the further fragments of a message that goes out in fragments |
 //! | Synchronous | sender | a message with its payload in the payload area; the sender waits for the match |
 //! | RTS | sender | a message waits at its sender; the RTS may say where its data lies |
 //! | ACK | receiver | a receive has matched a synchronous message |
@@ -19,21 +19,21 @@
 //! | DefineLong | sender | the same, for a type whose encoded form lies in the sender's heap |
 //! | Defined | receiver | the receiver has copied the encoded form of a DefineLong |
 //! | Withdraw | sender | the receiver must not read the data of an RTS in place any more |
-//! | Allow | receiver | how messages of one size class should begin from now on (`transport/choice/part_choice.rs`) |
+//! | Allow | receiver | how messages of one size class should begin from now on (`transport/choice/fragment_choice.rs`) |
 //! | Recall | sender | the sender has recalled a message that no receive had matched |
 //! ```text
 //! word 0   bits 0..8 kind; bits 8..32 types of the message, zero if it has no data or its types are
 //!          unknown (`typecheck.rs`); bits 32..64 tag  (Define, DefineLong, Defined: the type's number)
 //! word 1   messages: context of the communicator; CTS: copy method; Allow: 0, or 1 plus the
-//!          copy method with which messages of the size class go out in parts; Help: bits 0..32 number of the split,
+//!          copy method with which messages of the size class go out in fragments; Help: bits 0..32 number of the split,
 //!          bits 32..64 copy method                                (else 0)
-//! word 2   messages and Help: packed bytes of the whole message; Part: bytes of this part; Allow: length of a
+//! word 2   messages and Help: packed bytes of the whole message; Fragment: bytes of this fragment; Allow: length of a
 //!          message of the size class
 //!          Define, DefineLong: bytes of the encoded type          (else 0)
 //! word 3   Inline: payload bytes 0..8; Eager with at least `LEAST` bytes (`transport/choice/short_choice.rs`): 0, or
 //! the
-//!          mark of a message whose copy the receiver measures; First: bits 0..32 bytes of the first part, bits 32..64 copy method;
-//!          DefineLong: offset of the encoded type in the sender's heap; all others but Eager, Part, Define and
+//!          mark of a message whose copy the receiver measures; First: bits 0..32 bytes of the first fragment, bits 32..64 copy method;
+//!          DefineLong: offset of the encoded type in the sender's heap; all others but Eager, Fragment, Define and
 //!          Defined: the sender's request id
 //! word 4-6 Inline: payload bytes 8..32
 //!          RTS, Synchronous, Recall: word 4 bits 40..64 0, or 1 plus the number of the word by which the
@@ -75,7 +75,7 @@ const RECALL: u64 = 12;
 const DEFINE_LONG: u64 = 13;
 const DEFINED: u64 = 14;
 const FIRST: u64 = 15;
-const PART: u64 = 16;
+const FRAGMENT: u64 = 16;
 const ALLOW: u64 = 17;
 
 /// Number of bits of the kind in word 0. The check bits of the types are above the kind.
@@ -86,7 +86,7 @@ const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));
 // The texts of `Malformed` state these limits.
 const _: () =
     assert!(INLINE_MAX == 32 && EAGER_MAX == 16 << 10 && TYPE_MAX == 16 << 10 && TYPES == 64);
-const _: () = assert!(PARTS_MAX == 256 << 10 && PART_MAX == 16 << 10);
+const _: () = assert!(FRAGMENTED_MAX == 256 << 10 && FRAGMENT_MAX == 16 << 10);
 const _: () = assert!(RECALLS == 56 && LONG_TYPES == 8 && LONG_MAX == 8 << 20);
 
 /// The lowest bit of the shape in word 4 of an RTS.
@@ -104,11 +104,11 @@ const PRIVATE: u64 = 2;
 /// Number of types that a sender can have defined at one receiver at the same time.
 pub const TYPES: usize = 64;
 
-/// Length of the longest message that can go out in parts, in bytes.
-pub const PARTS_MAX: usize = 256 << 10;
+/// Length of the longest message that can go out in fragments, in bytes.
+pub const FRAGMENTED_MAX: usize = 256 << 10;
 
-/// Length of the longest part of a message, in bytes.
-pub const PART_MAX: usize = EAGER_MAX;
+/// Length of the longest fragment of a message, in bytes.
+pub const FRAGMENT_MAX: usize = EAGER_MAX;
 
 /// The number that stands for the type "one byte, without gaps between elements". This type needs no
 /// definition.
@@ -255,12 +255,12 @@ pub enum Envelope {
     Inline(Label, [u8; INLINE_MAX]),
     /// A message. Its payload is in the ring's payload area.
     Eager(Label),
-    /// A message that goes out in parts. The second value is the length of the first part in bytes, which is in the
-    /// ring's payload area. The further parts follow in envelopes of the kind [`Envelope::Part`]. Both ranks copy long
-    /// runs with the method.
+    /// A message that goes out in fragments. The second value is the length of the first fragment in bytes, which is in
+    /// the ring's payload area. The further fragments follow in envelopes of the kind [`Envelope::Fragment`]. Both
+    /// ranks copy long runs with the method.
     First(Label, u32, Method),
-    /// The next part of the message whose first part arrived last. The value is the length of the part in bytes.
-    Part(u32),
+    /// The next fragment of the message whose first fragment arrived last. The value is its length in bytes.
+    Fragment(u32),
     /// A message. Its payload is in the ring's payload area, and its sender waits under this name for the
     /// ACK.
     Synchronous(Label, Offer),
@@ -280,8 +280,8 @@ pub enum Envelope {
     Allow {
         /// The length in bytes of a message of the size class.
         bytes: u64,
-        /// The copy method of messages in parts, or `None` if the messages should begin with an RTS.
-        parts: Option<Method>,
+        /// The copy method of messages in fragments, or `None` if the messages should begin with an RTS.
+        fragments: Option<Method>,
     },
     /// The receiver has copied all data of the message with this request id.
     Fin(u64),
@@ -382,10 +382,10 @@ impl Envelope {
                 let first = u64::from(*bytes) | u64::from(method.code()) << 32;
                 ([head(FIRST, label), context, total, first, 0, 0, 0], 4)
             }
-            Self::Part(bytes) => ([PART, 0, u64::from(*bytes), 0, 0, 0, 0], 3),
-            Self::Allow { bytes, parts } => {
-                let parts = parts.map_or(0, |parts| u64::from(parts.code()) + 1);
-                ([ALLOW, parts, *bytes, 0, 0, 0, 0], 3)
+            Self::Fragment(bytes) => ([FRAGMENT, 0, u64::from(*bytes), 0, 0, 0, 0], 3),
+            Self::Allow { bytes, fragments } => {
+                let method = fragments.map_or(0, |method| u64::from(method.code()) + 1);
+                ([ALLOW, method, *bytes, 0, 0, 0, 0], 3)
             }
             Self::Fin(id) => ([FIN, 0, 0, *id, 0, 0, 0], 4),
             Self::Refused(id) => ([REFUSED, 0, 0, *id, 0, 0, 0], 4),
@@ -458,7 +458,7 @@ impl Envelope {
             EAGER => Err(Malformed("an eager message is empty or longer than 16 KiB")),
             SYNCHRONOUS | RTS | RECALL => Self::decode_offer(kind, label, words),
             ACK => Ok(Self::Ack(words[3])),
-            FIRST | PART => Self::decode_part(kind, label, words),
+            FIRST | FRAGMENT => Self::decode_fragment(kind, label, words),
             CTS => match method(words[1]) {
                 Some(method) => Ok(Self::Cts { id: words[3], method }),
                 None => Err(Malformed("a CTS has a copy method above 3")),
@@ -521,39 +521,39 @@ impl Envelope {
     #[cold]
     fn decode_allow(words: &[u64; ENVELOPE_WORDS]) -> Result<Self, Malformed> {
         let bytes = words[2];
-        if bytes == 0 || bytes > PARTS_MAX as u64 {
+        if bytes == 0 || bytes > FRAGMENTED_MAX as u64 {
             return Err(Malformed("an Allow is for messages of no byte or of more than 256 KiB"));
         }
         match words[1].checked_sub(1).map(method) {
-            None => Ok(Self::Allow { bytes, parts: None }),
-            Some(Some(method)) => Ok(Self::Allow { bytes, parts: Some(method) }),
+            None => Ok(Self::Allow { bytes, fragments: None }),
+            Some(Some(method)) => Ok(Self::Allow { bytes, fragments: Some(method) }),
             Some(None) => Err(Malformed("an Allow has a copy method above 3")),
         }
     }
 
-    /// Decodes the envelope of a part of a message.
+    /// Decodes the envelope of a fragment of a message.
     #[inline(never)]
-    fn decode_part(
+    fn decode_fragment(
         kind: u64,
         label: Label,
         words: &[u64; ENVELOPE_WORDS],
     ) -> Result<Self, Malformed> {
-        let part = if kind == PART { label.bytes } else { words[3] & 0xffff_ffff };
-        if part == 0 || part > PART_MAX as u64 {
-            return Err(Malformed("a part of a message is empty or longer than 16 KiB"));
+        let fragment = if kind == FRAGMENT { label.bytes } else { words[3] & 0xffff_ffff };
+        if fragment == 0 || fragment > FRAGMENT_MAX as u64 {
+            return Err(Malformed("a fragment of a message is empty or longer than 16 KiB"));
         }
-        // The conversions lose nothing, because `PART_MAX` is below 2^32.
-        if kind == PART {
-            return Ok(Self::Part(part as u32));
+        // The conversions lose nothing, because `FRAGMENT_MAX` is below 2^32.
+        if kind == FRAGMENT {
+            return Ok(Self::Fragment(fragment as u32));
         }
-        if label.bytes < part || label.bytes > PARTS_MAX as u64 {
+        if label.bytes < fragment || label.bytes > FRAGMENTED_MAX as u64 {
             return Err(Malformed(
-                "a message in parts is shorter than its first part or longer than 256 KiB",
+                "a message in fragments is shorter than its first fragment or longer than 256 KiB",
             ));
         }
         match method(words[3] >> 32) {
-            Some(method) => Ok(Self::First(label, part as u32, method)),
-            None => Err(Malformed("a message in parts has a copy method above 3")),
+            Some(method) => Ok(Self::First(label, fragment as u32, method)),
+            None => Err(Malformed("a message in fragments has a copy method above 3")),
         }
     }
 
@@ -640,14 +640,14 @@ mod tests {
             Envelope::Cts { id: 1, method: Method::Pages },
             Envelope::First(typed, 19, Method::Repeat),
             Envelope::First(
-                Label { bytes: PARTS_MAX as u64, ..label },
-                PART_MAX as u32,
+                Label { bytes: FRAGMENTED_MAX as u64, ..label },
+                FRAGMENT_MAX as u32,
                 Method::Streaming,
             ),
-            Envelope::Part(1),
-            Envelope::Part(PART_MAX as u32),
-            Envelope::Allow { bytes: 1, parts: None },
-            Envelope::Allow { bytes: PARTS_MAX as u64, parts: Some(Method::Pages) },
+            Envelope::Fragment(1),
+            Envelope::Fragment(FRAGMENT_MAX as u32),
+            Envelope::Allow { bytes: 1, fragments: None },
+            Envelope::Allow { bytes: FRAGMENTED_MAX as u64, fragments: Some(Method::Pages) },
             Envelope::Fin(2),
             Envelope::Refused(3),
             Envelope::Help {
@@ -684,18 +684,18 @@ mod tests {
             [0, 0, 0, 0, 0, 0, 0],
             [18, 0, 0, 0, 0, 0, 0],
             [ALLOW, 0, 0, 0, 0, 0, 0],
-            [ALLOW, 0, PARTS_MAX as u64 + 1, 0, 0, 0, 0],
+            [ALLOW, 0, FRAGMENTED_MAX as u64 + 1, 0, 0, 0, 0],
             [ALLOW, 5, 100, 0, 0, 0, 0],
             [ALLOW | 1 << 9, 0, 100, 0, 0, 0, 0],
             [FIRST, 0, 100, 0, 0, 0, 0],
             [FIRST, 0, 100, 101, 0, 0, 0],
-            [FIRST, 0, 1 << 17, PART_MAX as u64 + 1, 0, 0, 0],
-            [FIRST, 0, PARTS_MAX as u64 + 1, 100, 0, 0, 0],
+            [FIRST, 0, 1 << 17, FRAGMENT_MAX as u64 + 1, 0, 0, 0],
+            [FIRST, 0, FRAGMENTED_MAX as u64 + 1, 100, 0, 0, 0],
             [FIRST, 0, 100, 100 | 4 << 32, 0, 0, 0],
             [FIRST | 1 << 63, 0, 100, 100, 0, 0, 0],
-            [PART, 0, 0, 0, 0, 0, 0],
-            [PART, 0, PART_MAX as u64 + 1, 0, 0, 0, 0],
-            [PART | 1 << 8, 0, 100, 0, 0, 0, 0],
+            [FRAGMENT, 0, 0, 0, 0, 0, 0],
+            [FRAGMENT, 0, FRAGMENT_MAX as u64 + 1, 0, 0, 0, 0],
+            [FRAGMENT | 1 << 8, 0, 100, 0, 0, 0, 0],
             [DEFINE_LONG, 0, 1 << 20, 0, 0, 0, 0],
             [DEFINE_LONG | (TYPES as u64) << 32, 0, TYPE_MAX as u64, 0, 0, 0, 0],
             [DEFINE_LONG | (TYPES as u64) << 32, 0, LONG_MAX as u64 + 1, 0, 0, 0, 0],

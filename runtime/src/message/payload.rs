@@ -3,7 +3,7 @@
 //!
 //! `endpoint/engine.rs` makes a supply or a sink from the arguments of a call. The protocols of `transport/` pack and
 //! unpack any range of their bytes through this file. The raw executors of typepack-engine do the packing. Short
-//! messages, messages in parts, flag collectives, files and one-sided operations call the executors themselves.
+//! messages, messages in fragments, flag collectives, files and one-sided operations call the executors themselves.
 //!
 //! Invariant: the elements of a supply or a sink are valid until its request is complete or detached. The callers of
 //! `MessageEngine::send` and `MessageEngine::receive` guarantee this. Such callers are the blocking calls, the scopes,

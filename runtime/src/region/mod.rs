@@ -344,7 +344,8 @@ fn exchange<const N: usize>(comm: &Communicator, mine: [u64; N]) -> Result<Vec<[
             let (to, from) = ((rank + size - step) % size, (rank + step) % size);
             let received =
                 scope.irecv_elements(rest[..count].as_flattened_mut(), byte, len, from, 0);
-            // Each message must be received, also if this one fails, because the messages of the next round are like it.
+            // Each message must be received, also if this one fails, because the messages of the next round are like
+            // it.
             let sent = scope.isend_elements(have[..count].as_flattened(), byte, len, to, 0);
             scope.wait(received?)?;
             sent.map(drop)

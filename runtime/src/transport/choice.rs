@@ -10,7 +10,7 @@
 //! `peer.rs` calls [`offers`] and [`carriers`], and `tuning.rs` and `private.rs` call the other functions.
 //! `endpoint/engine.rs` calls [`Terms::is_eager`] before it opens a request.
 
-pub mod part_choice;
+pub mod fragment_choice;
 pub(crate) mod short_choice;
 pub(crate) mod tuning;
 
@@ -42,8 +42,8 @@ choices! {
     Private,
     /// The sender packs the message into the ring, with the envelope (`eager.rs`).
     Eager,
-    /// The sender packs the message into the ring in parts (`parts.rs`).
-    Parts,
+    /// The sender packs the message into the ring in fragments (`fragments.rs`).
+    Fragments,
     /// The sender packs the message into chunks, and the receiver unpacks them (`pipeline.rs`).
     Pipeline,
 }
@@ -77,7 +77,7 @@ pub fn offers(terms: Terms, bytes: u64) -> &'static [Choice] {
     }
     match terms.forced {
         Forced::Nothing => &[Choice::Heap, Choice::Private, Choice::Pipeline],
-        Forced::Packed | Forced::Parts | Forced::Streamed => &[Choice::Pipeline],
+        Forced::Packed | Forced::Fragments | Forced::Streamed => &[Choice::Pipeline],
         Forced::Heap => &[Choice::Heap, Choice::Pipeline],
         Forced::Cma => &[Choice::Private, Choice::Pipeline],
     }
@@ -128,7 +128,7 @@ pub fn is_fused(forced: Forced, situation: Situation, useful: u64) -> bool {
     let Situation { far, shared, busy, .. } = situation;
     let sparse = useful < SPARSE;
     match forced {
-        Forced::Packed | Forced::Parts | Forced::Streamed | Forced::Cma => false,
+        Forced::Packed | Forced::Fragments | Forced::Streamed | Forced::Cma => false,
         Forced::Heap => true,
         Forced::Nothing if far => !sparse,
         Forced::Nothing => shared && !(sparse && busy),
@@ -157,7 +157,7 @@ pub const PRIVATE_FAR: u64 = 128 << 10;
 /// run of private memory. The receiver then decides whether it copies the message by system calls.
 pub fn tells_address(forced: Forced, bytes: u64) -> bool {
     match forced {
-        Forced::Packed | Forced::Parts | Forced::Streamed | Forced::Heap => false,
+        Forced::Packed | Forced::Fragments | Forced::Streamed | Forced::Heap => false,
         Forced::Cma => true,
         Forced::Nothing => bytes >= PRIVATE_FAR,
     }
@@ -167,7 +167,7 @@ pub fn tells_address(forced: Forced, bytes: u64) -> bool {
 /// private memory to another, before it has measured other ways.
 pub fn is_private(forced: Forced, far: bool, bytes: u64) -> bool {
     match forced {
-        Forced::Packed | Forced::Parts | Forced::Streamed | Forced::Heap => false,
+        Forced::Packed | Forced::Fragments | Forced::Streamed | Forced::Heap => false,
         Forced::Cma => true,
         Forced::Nothing => bytes >= if far { PRIVATE_FAR } else { PRIVATE_NEAR },
     }
@@ -209,7 +209,7 @@ mod tests {
         for forced in [
             Forced::Nothing,
             Forced::Packed,
-            Forced::Parts,
+            Forced::Fragments,
             Forced::Streamed,
             Forced::Heap,
             Forced::Cma,

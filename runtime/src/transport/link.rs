@@ -21,7 +21,7 @@ pub(in crate::transport) mod recalls;
 use super::choice::short_choice::ShortChoices;
 use super::protocol::offers::Offers;
 use super::protocol::types::{Defined, Known};
-use crate::message::envelope::{Envelope, PART_MAX};
+use crate::message::envelope::{Envelope, FRAGMENT_MAX};
 use crate::message::label::{Label, Shape};
 use crate::message::payload::{SHORT, Supply};
 use crate::shm::pair::{CHUNK_BYTES, LINE};
@@ -262,17 +262,17 @@ impl Tx {
         Ok(true)
     }
 
-    /// Returns whether the ring has a large payload area, which has room for several messages in parts.
+    /// Returns whether the ring has a large payload area, which has room for several messages in fragments.
     #[inline]
     pub fn is_large(&self) -> bool {
         self.ring.is_large::<Area>()
     }
 
     /// Returns how many of `len` bytes lie in one run of the payload area, from the place on that
-    /// [`Tx::next_payload`] returns for a part of the maximum length.
+    /// [`Tx::next_payload`] returns for a fragment of the maximum length.
     #[inline]
     pub fn run_ahead(&self, len: usize) -> usize {
-        self.ring.run_ahead(PART_MAX, len)
+        self.ring.run_ahead(FRAGMENT_MAX, len)
     }
 
     /// Returns the offset at which the next payload will begin if it has `len` bytes.
@@ -292,22 +292,22 @@ impl Tx {
     }
 }
 
-/// The place to which the parts of a message go.
+/// The place to which the fragments of a message go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The receive with this request number, which has matched the message.
     Receive(u64),
     /// The private memory with this number, which keeps the message until a receive matches it
-    /// (`endpoint/engine/parts.rs`).
+    /// (`endpoint/engine/fragments.rs`).
     Kept(u64),
     /// No memory: the receive has refused the message.
     Nowhere,
 }
 
-/// A message in parts, of which some parts have arrived.
+/// A message in fragments, of which some fragments have arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Arriving {
-    /// The place to which the parts go.
+    /// The place to which the fragments go.
     pub target: Target,
     /// Number of packed bytes of the message.
     pub total: u64,
@@ -328,7 +328,7 @@ pub struct Rx {
     pub known: Known,
     /// The messages whose data this rank may read in place.
     pub offers: Offers,
-    /// The message whose parts arrive, from its first part to its last one.
+    /// The message whose fragments arrive, from its first fragment to its last one.
     pub arriving: Option<Arriving>,
     /// Number of looks since the last one that found the ring empty.
     row: u32,
@@ -427,13 +427,13 @@ struct Line(#[expect(dead_code, reason = "used by address")] [u8; LINE]);
 const SPARSE: u64 = 4;
 
 /// A private buffer into which the sender packs pieces of messages before it copies them to shared memory. It allocates
-/// its memory when it is first used. The message engine owns one, and the pipeline and messages in parts use it.
+/// its memory when it is first used. The message engine owns one, and the pipeline and messages in fragments use it.
 ///
-/// If the receiver was the last rank to read a cache line of shared memory, the line lies in the receiver's cache. A store
-/// of register width must first fetch such a line back, and can change it only then. `rep movsb` and streaming stores
-/// write whole lines and do not fetch their old bytes. So with these methods the sender gathers small blocks in this
-/// buffer, whose few pages stay in the first-level cache, and moves each piece to shared memory in one copy. Whether that
-/// is faster depends on the machine and on the distance, so `tuning.rs` measures it.
+/// If the receiver was the last rank to read a cache line of shared memory, the line lies in the receiver's cache. A
+/// store of register width must first fetch such a line back, and can change it only then. `rep movsb` and streaming
+/// stores write whole lines and do not fetch their old bytes. So with these methods the sender gathers small blocks in
+/// this buffer, whose few pages stay in the first-level cache, and moves each piece to shared memory in one copy.
+/// Whether that is faster depends on the machine and on the distance, so `tuning.rs` measures it.
 ///
 /// Measured with a C program of two threads on a Zen 5 machine: 256 KiB in 512-byte blocks, through chunks
 /// of 32 KiB, half a round trip in us:

@@ -5,7 +5,7 @@
 //! matched messages and received envelopes to the peer, and calls [`Peer::advance`] in every turn. The peer
 //! calls the protocols in the order that `choice.rs` gives. Each protocol has its own file.
 
-use super::choice::part_choice::Beginning;
+use super::choice::fragment_choice::Beginning;
 use super::choice::tuning::{self, Situation, Way};
 use super::choice::{self, Choice};
 use super::link::area::Area;
@@ -15,9 +15,9 @@ use super::link::failure::{broken, lost, lost_at, of_place};
 use super::link::{Link, Outgoing, Rx, Stage, Tx};
 use super::protocol::answers;
 use super::protocol::eager::Eager;
+use super::protocol::fragments::Fragments;
 use super::protocol::heap::{self, HeapCopy};
 use super::protocol::in_flight::{RequestTable, SendStage, Stream};
-use super::protocol::parts::Parts;
 use super::protocol::pipeline::Pipeline;
 use super::protocol::private::PrivateCopy;
 use super::protocol::single_copy::{Copier, Far};
@@ -40,7 +40,7 @@ macro_rules! with_protocol {
         let $link = $($borrow)+ $peer.link;
         match $choice {
             Choice::Eager => { let $protocol = $($borrow)+ $peer.eager; $do }
-            Choice::Parts => { let $protocol = $($borrow)+ $peer.parts; $do }
+            Choice::Fragments => { let $protocol = $($borrow)+ $peer.fragments; $do }
             Choice::Pipeline => { let $protocol = $($borrow)+ $peer.pipeline; $do }
             Choice::Heap => { let $protocol = $($borrow)+ $peer.heap; $do }
             Choice::Private => { let $protocol = $($borrow)+ $peer.private; $do }
@@ -54,8 +54,8 @@ pub struct Peer {
     /// The two directions.
     pub link: Link,
     eager: Eager,
-    /// The messages in parts.
-    pub parts: Parts,
+    /// The messages in fragments.
+    pub fragments: Fragments,
     pipeline: Pipeline,
     heap: HeapCopy,
     private: PrivateCopy,
@@ -67,7 +67,7 @@ impl Peer {
         Self {
             link: Link::new(rank),
             eager: Eager,
-            parts: Parts::default(),
+            fragments: Fragments::default(),
             pipeline: Pipeline::new(fabric),
             heap: HeapCopy::default(),
             private: PrivateCopy::default(),
@@ -146,18 +146,18 @@ impl Peer {
         let (tx, bytes) = (self.link.tx()?, send.label.bytes);
         let eager = work.terms.is_eager(bytes);
         let mut choices = choice::offers(work.terms, bytes);
-        let started = matches!(send.stage, SendStage::Parts(1.., _));
+        let started = matches!(send.stage, SendStage::Fragments(1.., _));
         if !started && !eager && !send.synchronous {
             let in_heap = match &send.supply {
                 Supply::Memory(layout) => work.fabric.holds(layout.first()),
                 _ => false,
             };
-            let turns = Parts::takes_turns(bytes, work.busy, || Stage::shape_of(&send.supply));
-            let method = self.parts.begin(tx, work.terms, &send.label, in_heap || turns);
-            send.stage = method.map_or(SendStage::Queued, |method| SendStage::Parts(0, method));
+            let turns = Fragments::takes_turns(bytes, work.busy, || Stage::shape_of(&send.supply));
+            let method = self.fragments.begin(tx, work.terms, &send.label, in_heap || turns);
+            send.stage = method.map_or(SendStage::Queued, |method| SendStage::Fragments(0, method));
         }
-        if matches!(send.stage, SendStage::Parts(..)) {
-            choices = &[Choice::Parts];
+        if matches!(send.stage, SendStage::Fragments(..)) {
+            choices = &[Choice::Fragments];
         }
         if eager && !tx.allows(&send.label) {
             // The data of a long message waits here, behind an RTS, until a receive matches the message. A message of
@@ -170,12 +170,12 @@ impl Peer {
             }
         }
         if send.recall.is_none()
-            && (send.synchronous || !matches!(choices, [Choice::Eager | Choice::Parts]))
+            && (send.synchronous || !matches!(choices, [Choice::Eager | Choice::Fragments]))
         {
             // This rank will wait for the match, so the program may cancel the send meanwhile.
             send.recall = tx.recalls.take(&tx.area);
         } else if !send.synchronous
-            && matches!(choices, [Choice::Eager | Choice::Parts])
+            && matches!(choices, [Choice::Eager | Choice::Fragments])
             && let Some(word) = send.recall.take()
         {
             // An earlier attempt took the word for an RTS that found no room in the ring.
@@ -185,7 +185,7 @@ impl Peer {
             match with_protocol!([&mut] self, choice, |p, link| p.offer(work, link, id)?) {
                 Offered::Declined => {}
                 Offered::NoRoom => return Ok(false),
-                Offered::Written if matches!(choice, Choice::Eager | Choice::Parts) => {
+                Offered::Written if matches!(choice, Choice::Eager | Choice::Fragments) => {
                     return Ok(true);
                 }
                 Offered::Written => {
@@ -211,7 +211,7 @@ impl Peer {
         };
         match (send.stage, send.recall) {
             // The message has no envelope yet.
-            (SendStage::Queued | SendStage::Parts(0, _), word) => {
+            (SendStage::Queued | SendStage::Fragments(0, _), word) => {
                 if let Some(word) = word {
                     tx.recalls.give_back(word);
                 }
@@ -350,7 +350,7 @@ impl Peer {
             }
         }
         self.flush(work)?;
-        // Data in a heap never goes out in parts, and a small ring has no room for them.
+        // Data in a heap never goes out in fragments, and a small ring has no room for them.
         let is_large = self.link.tx.as_ref().is_some_and(Tx::is_large);
         if situation.place == Some(Space::Heap) || !is_large {
             return Ok(());
@@ -364,13 +364,18 @@ impl Peer {
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
-    pub fn say_beginning(&mut self, fabric: &Fabric, bytes: u64, parts: Beginning) -> Result<()> {
+    pub fn say_beginning(
+        &mut self,
+        fabric: &Fabric,
+        bytes: u64,
+        fragments: Beginning,
+    ) -> Result<()> {
         let Some(tx) = self.link.tx.as_mut().filter(|tx| tx.is_idle()) else { return Ok(()) };
-        if self.parts.knows(bytes, parts) {
+        if self.fragments.knows(bytes, fragments) {
             return Ok(());
         }
-        if tx.say(fabric, &Envelope::Allow { bytes, parts })? {
-            self.parts.advertised(bytes, parts);
+        if tx.say(fabric, &Envelope::Allow { bytes, fragments })? {
+            self.fragments.advertised(bytes, fragments);
         }
         Ok(())
     }
@@ -475,8 +480,8 @@ impl Peer {
                 }
                 Ok(())
             }
-            Envelope::Allow { bytes, parts } => {
-                self.parts.allow(bytes, parts);
+            Envelope::Allow { bytes, fragments } => {
+                self.fragments.allow(bytes, fragments);
                 Ok(())
             }
             Envelope::Withdraw(offer) => self.withdrawn(work, offer),
@@ -499,7 +504,7 @@ impl Peer {
             Envelope::Inline(..)
             | Envelope::Eager(_)
             | Envelope::First(..)
-            | Envelope::Part(_)
+            | Envelope::Fragment(_)
             | Envelope::Synchronous(..)
             | Envelope::Rts(..)
             | Envelope::Recall(..)

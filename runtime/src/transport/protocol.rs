@@ -7,11 +7,11 @@
 
 pub(in crate::transport) mod answers;
 pub(crate) mod eager;
+pub(in crate::transport) mod fragments;
 pub(in crate::transport) mod heap;
 pub(crate) mod in_flight;
 pub(in crate::transport) mod long_types;
 pub(in crate::transport) mod offers;
-pub(in crate::transport) mod parts;
 pub(in crate::transport) mod pipeline;
 pub(crate) mod private;
 pub(in crate::transport) mod single_copy;
@@ -40,8 +40,8 @@ pub struct Traffic {
     pub own: u64,
     /// Number of messages that were packed into the ring as one piece.
     pub eager: u64,
-    /// Number of messages that went through the ring in parts.
-    pub parts: u64,
+    /// Number of messages that went through the ring in fragments.
+    pub fragments: u64,
     /// Number of messages that were packed into chunks.
     pub pipelined: u64,
     /// Number of messages that were copied in place out of this rank's heap, by the receiver or by both
@@ -55,11 +55,11 @@ impl Traffic {
     /// Returns the number of messages of each protocol, with its name. Their sum is the number of all messages. The
     /// last protocol is none: messages that were refused or cancelled, or are still under way.
     pub fn parts(&self) -> [(&'static str, u64); 7] {
-        let Self { messages, bytes: _, own, eager, parts, pipelined, fused, private } = *self;
-        let carried = own + eager + parts + pipelined + fused + private;
+        let Self { messages, bytes: _, own, eager, fragments, pipelined, fused, private } = *self;
+        let carried = own + eager + fragments + pipelined + fused + private;
         [
             ("eager", eager),
-            ("parts", parts),
+            ("parts", fragments),
             ("pipeline", pipelined),
             ("heap", fused),
             ("cma", private),
@@ -94,9 +94,10 @@ pub struct Work<'a, R> {
 pub enum Offered {
     /// The protocol cannot carry this message.
     Declined,
-    /// The protocol can carry the message, but the ring is full. Some parts of a message in parts may be in the ring.
+    /// The protocol can carry the message, but the ring is full. Some fragments of a message in fragments may be in the
+    /// ring.
     NoRoom,
-    /// The first envelope of the message is in the ring; of a message in parts, all envelopes.
+    /// The first envelope of the message is in the ring; of a message in fragments, all envelopes.
     Written,
 }
 

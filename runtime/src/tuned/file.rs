@@ -1,5 +1,5 @@
-//! The file of `TYPEPACK_TUNE_FILE`: what jobs on this machine have remembered about the ways of messages, of collective
-//! calls and of copies.
+//! The file of `TYPEPACK_TUNE_FILE`: what jobs on this machine have remembered about the ways of messages, of
+//! collective calls and of copies.
 //!
 //! `world.rs` reads the file when a rank joins the job, and writes the file when rank 0 leaves the job. `typepack info`
 //! shows the file (`../tuned.rs`). The choices begin with what the file says, and measure as they do without a file.
@@ -22,13 +22,13 @@
 //! tune file.
 
 use crate::coll::{choices, copies};
-use crate::transport::choice::{part_choice, tuning};
+use crate::transport::choice::{fragment_choice, tuning};
 use typepack_engine::choice::{Form, Remembered};
 use typepack_engine::contiguous;
 
 /// The choices that a file has.
 pub(super) static FORMS: [&Form; 5] =
-    [&tuning::FORM, &part_choice::FORM, &choices::FORM, &copies::FORM, &contiguous::FORM];
+    [&tuning::FORM, &fragment_choice::FORM, &choices::FORM, &copies::FORM, &contiguous::FORM];
 
 /// Maximum length of a tune file in bytes. The longest file that typepack writes is shorter.
 pub const FILE_MAX: u64 = 2 << 20;

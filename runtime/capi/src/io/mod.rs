@@ -4,10 +4,10 @@
 //! pointers. `view.rs` has the calls about views. `datarep.rs` registers data representations that the
 //! program defines.
 //!
-//! All calls that read and write (Table 14.1) are at the end of this file. They differ in the position, in the direction
-//! (read or write), in synchronism (blocking, nonblocking, or split into a beginning and an end), and in whether they
-//! are collective. The list in `accesses!` has one line for each call. The functions `blocking`, `nonblocking` and
-//! `begin` make the calls. A call that ends a split access calls `File::end`.
+//! All calls that read and write (Table 14.1) are at the end of this file. They differ in the position, in the
+//! direction (read or write), in synchronism (blocking, nonblocking, or split into a beginning and an end), and in
+//! whether they are collective. The list in `accesses!` has one line for each call. The functions `blocking`,
+//! `nonblocking` and `begin` make the calls. A call that ends a split access calls `File::end`.
 //!
 //! `MPI_FILE_NULL` has an error handler (section 14.7). A new file inherits this error handler, and a call
 //! that fails on a file that is not open invokes it. The error handler is `MPI_ERRORS_RETURN` until the

@@ -1,8 +1,8 @@
 //! Point-to-point messages (MPI-5.0 chapter 3). The modules here check the arguments of the C calls and call
 //! the runtime.
 //!
-//! This file has the blocking sends and receives, and the calls that do both, such as `MPI_Sendrecv` (sections 3.2, 3.4,
-//! 3.11), and the checks that all modules here share. It also converts the ranks of a communicator to ranks of the
+//! This file has the blocking sends and receives, and the calls that do both, such as `MPI_Sendrecv` (sections 3.2,
+//! 3.4, 3.11), and the checks that all modules here share. It also converts the ranks of a communicator to ranks of the
 //! world; `Comm::status` converts the ranks in statuses back. `nonblocking.rs` and `persistent.rs` have the other sends
 //! and receives, `probe.rs` and `matched.rs` the probes, and `buffered.rs` the calls that attach and detach buffers.
 //!

@@ -74,8 +74,8 @@ impl Blocks<'_> {
     }
 }
 
-/// Returns the number of elements of all blocks of a reduce-scatter, which have these numbers of elements, if the call can
-/// go through cells.
+/// Returns the number of elements of all blocks of a reduce-scatter, which have these numbers of elements, if the call
+/// can go through cells.
 ///
 /// # Errors
 /// Returns `ErrorKind::Count` if the number does not fit in 64 bits.

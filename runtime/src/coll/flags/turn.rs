@@ -708,9 +708,9 @@ fn name_of(call: Option<&Collective<'_>>) -> &'static str {
     call.map_or("", Collective::method)
 }
 
-/// Returns `None` if all of `size` ranks make the call by messages, because its data do not fit into cells; ranks that pass
-/// matching arguments then all do so. Otherwise returns the bytes of the longest part of an allgather, the number of
-/// elements of all blocks of a reduce-scatter, and 0 for any other call.
+/// Returns `None` if all of `size` ranks make the call by messages, because its data do not fit into cells; ranks that
+/// pass matching arguments then all do so. Otherwise returns the bytes of the longest part of an allgather, the number
+/// of elements of all blocks of a reduce-scatter, and 0 for any other call.
 #[inline]
 pub(super) fn fitting(call: &Collective<'_>, size: usize) -> Result<Option<u64>> {
     let fits = match *call {

@@ -5,10 +5,10 @@
 //! other envelopes to `transport/peer.rs`. A turn ends after a bounded amount of work. It never waits, except for the
 //! end of one piece that another rank is copying, if this rank has to stop that copy.
 
-use super::parts::Part;
+use super::fragments::Fragment;
 use super::*;
 
-/// What happens to a short message, or to one in parts, that no receive matches.
+/// What happens to a short message, or to one in fragments, that no receive matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unmatched {
     /// This rank copies the message out of the ring.
@@ -169,19 +169,19 @@ impl MessageEngine {
                     }
                     payload = len as usize;
                     let offset = rx.ring.payload_offset(payload);
-                    // SAFETY: `decode` has checked that the part is at most as long as the eager maximum, and
+                    // SAFETY: `decode` has checked that the fragment is at most as long as the eager maximum, and
                     // `payload_offset` places such a payload within the area. The sender reuses the bytes only after
                     // this rank has advanced the ring below. Neither user layouts nor private memory overlap the area.
-                    let part = unsafe { Part::new(area.payload(offset), len) };
-                    self.first_part(from, label, part, method)?;
+                    let fragment = unsafe { Fragment::new(area.payload(offset), len) };
+                    self.first_fragment(from, label, fragment, method)?;
                 }
-                Envelope::Part(len) => {
+                Envelope::Fragment(len) => {
                     payload = len as usize;
                     let offset = rx.ring.payload_offset(payload);
-                    // SAFETY: as for `First`: the part lies within the area, stays unchanged until the ring advances,
-                    // and overlaps neither user layouts nor private memory.
-                    let part = unsafe { Part::new(area.payload(offset), len) };
-                    self.part(from, part)?;
+                    // SAFETY: as for `First`: the fragment lies within the area, stays unchanged until the ring
+                    // advances, and overlaps neither user layouts nor private memory.
+                    let fragment = unsafe { Fragment::new(area.payload(offset), len) };
+                    self.fragment(from, fragment)?;
                 }
                 Envelope::Synchronous(label, offer) => {
                     payload = label.bytes as usize;

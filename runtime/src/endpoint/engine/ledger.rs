@@ -7,8 +7,8 @@
 //! `credit` of the area of the pair. From then on the sender keeps the data of the user's messages until a receive
 //! matches them. The library's own messages ignore the word. The sender still sends the envelope of every message, and
 //! this rank takes all envelopes out of the ring, because a receive may wait for a later message. Data that is in the
-//! ring already is accepted, and so is the rest of a message in parts that has begun. So longer messages of the user
-//! exceed the bound by at most the size of a ring and one message of 256 KiB. This rank changes the word back when
+//! ring already is accepted, and so is the rest of a message in fragments that has begun. So longer messages of the
+//! user exceed the bound by at most the size of a ring and one message of 256 KiB. This rank changes the word back when
 //! the messages occupy at most half of a bound.
 //!
 //! A message of at most 64 bytes always goes out with its data, because it occupies no more memory than its envelope.
@@ -88,7 +88,7 @@ impl CreditLedger {
     pub fn size(what: &Arrived) -> u64 {
         let data = match what {
             Arrived::Data(kept, _) => kept.occupied(),
-            Arrived::Parts(_, bytes) => *bytes,
+            Arrived::Fragments(_, bytes) => *bytes,
             Arrived::Rts(_, Some(_)) => size_of::<Located>(),
             Arrived::Rts(_, None) | Arrived::Own(_) => 0,
         };

@@ -68,7 +68,7 @@ impl MessageEngine {
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<Taken> {
         let (from, mut message) = self.next(context, source, tag)?;
         // If the program drops the message without receiving it, its data goes with it.
-        if let Arrived::Parts(number, _) = message.what
+        if let Arrived::Fragments(number, _) = message.what
             && let Some(data) = self.collection.take_whole(number)
         {
             message.what = Arrived::Data(data, None);
@@ -124,10 +124,10 @@ impl MessageEngine {
                 }
                 received(status, capacity, refusal).map(Operation::Done)
             }
-            // SAFETY: the caller guarantees both conditions of `# Safety` for `layout` and `capacity`. `receive_parts`
-            // has the same conditions.
-            Arrived::Parts(number, _) => unsafe {
-                self.receive_parts((layout, capacity), (number, context, status), refusal)
+            // SAFETY: the caller guarantees both conditions of `# Safety` for `layout` and `capacity`.
+            // `receive_fragments` has the same conditions.
+            Arrived::Fragments(number, _) => unsafe {
+                self.receive_fragments((layout, capacity), (number, context, status), refusal)
             },
             Arrived::Own(id) => {
                 let Some(send) = self.requests.send(id) else {

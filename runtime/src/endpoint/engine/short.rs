@@ -36,8 +36,8 @@ const FETCHED: usize = 4 * LINE;
 pub enum Glance {
     /// The next message in the ring matched the receive, which is now complete.
     Done(Status),
-    /// The next message in the ring matched the receive, which is pending under this number, because only some parts
-    /// of the message have arrived.
+    /// The next message in the ring matched the receive, which is pending under this number, because only some
+    /// fragments of the message have arrived.
     Started(u64),
     /// The ring contains no envelope.
     Nothing,
@@ -315,7 +315,7 @@ impl MessageEngine {
                 Self::unpack_head(rx, &self.fabric, &head, posting, from)
             },
             Some(_) => Ok(Glance::Other),
-            // The general way reports a message that begins between the parts of another one.
+            // The general way reports a message that begins between the fragments of another one.
             None if rx.arriving.is_some() => Ok(Glance::Other),
             None => match Envelope::decode(&words) {
                 // SAFETY: the envelope at the head of the ring is this one, and the caller guarantees both

@@ -269,7 +269,7 @@ fn of_send(own: &'static str, send: &Send) -> Wait {
     let (progress, done) = match send.stage {
         SendStage::Queued => (Progress::NotTaken, 0),
         SendStage::Unacknowledged | SendStage::Offered(_) => (Progress::NotReceived, 0),
-        SendStage::Parts(done, _) | SendStage::Streaming(done) => (Progress::Moving, done),
+        SendStage::Fragments(done, _) | SendStage::Streaming(done) => (Progress::Moving, done),
     };
     Wait {
         kind: Kind::Send,

@@ -1,5 +1,5 @@
-//! What this rank waits for from the targets of its requests (`requests.rs`, `fetches.rs`): the messages with data and old
-//! values, and the sends of long puts.
+//! What this rank waits for from the targets of its requests (`requests.rs`, `fetches.rs`): the messages with data and
+//! old values, and the sends of long puts.
 //!
 //! [`Replies`] is a source of progress, so a message ends in any call of this rank that makes progress. The data then
 //! lie in the memory of the calling rank. A message that a request of the program stands for (`MPI_Rget`) also ends

@@ -7,8 +7,8 @@
 //! receiver measures the time, and a chooser (`typepack_engine::choice`) learns from it.
 //!
 //! There is one choice per key ([`key`]): what the situation says apart from the load, and a size class. Its first way
-//! is the way that earlier jobs have remembered. If there is none, it is the best way of the nearest size class whose best
-//! way was found by measurement, and otherwise the way of the static rule ([`fused_first`]).
+//! is the way that earlier jobs have remembered. If there is none, it is the best way of the nearest size class whose
+//! best way was found by measurement, and otherwise the way of the static rule ([`fused_first`]).
 //!
 //! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is matched while no
 //! other long message is on its way to this rank, and ends when no long message is on its way to this rank any more. A
@@ -24,7 +24,7 @@
 //! that has matched; `pipeline.rs` and `single_copy.rs` say when a message is complete.
 
 use super::Terms;
-use super::part_choice::{self, Beginning, PartChoices};
+use super::fragment_choice::{self, Beginning, FragmentChoices};
 use crate::message::envelope::Space;
 use crate::message::label::Shape;
 use crate::settings::Forced;
@@ -209,7 +209,7 @@ impl Situation {
                 };
                 methods.iter().filter(fills).map(way).collect()
             }
-            (None, _) | (_, Forced::Packed | Forced::Parts) => packed.take(WAYS).collect(),
+            (None, _) | (_, Forced::Packed | Forced::Fragments) => packed.take(WAYS).collect(),
             // If both ranks copy data without large gaps in place, a copy through chunks cannot be
             // faster, and its trial would take memory for chunks.
             (Some(Space::Heap), Forced::Nothing) if self.shared && self.shape != Shape::Sparse => {
@@ -294,8 +294,8 @@ pub struct Tuning {
     copy: Option<Method>,
     /// What the process knows and learns.
     store: Option<&'static Store>,
-    /// The choices of messages that may go out in parts.
-    pub parts: PartChoices,
+    /// The choices of messages that may go out in fragments.
+    pub fragments: FragmentChoices,
 }
 
 impl Default for Tuning {
@@ -309,7 +309,7 @@ impl Default for Tuning {
             short: true,
             copy: None,
             store: None,
-            parts: PartChoices::new(true, None, None),
+            fragments: FragmentChoices::new(true, None, None),
         }
     }
 }
@@ -324,7 +324,8 @@ impl Tuning {
         self.store = store.filter(|_| self.measures);
         self.entries.clear();
         (self.trial, self.turns) = (None, Turns::default());
-        self.parts = PartChoices::new(tune.measures(part_choice::FORM.name), copy, store);
+        self.fragments =
+            FragmentChoices::new(tune.measures(fragment_choice::FORM.name), copy, store);
         // A message that is on its way now is not counted any more. When it completes, the busy period of
         // later messages may end early. That does little harm, because a chooser compares medians.
         self.under_way = 0;
@@ -354,9 +355,9 @@ impl Tuning {
         let before = self.under_way;
         self.under_way += 1;
         if situation.place == Some(Space::Heap) {
-            self.parts.disturb();
+            self.fragments.disturb();
         } else {
-            self.parts.begin_rts(situation.far, bytes, self.under_way == 1);
+            self.fragments.begin_rts(situation.far, bytes, self.under_way == 1);
         }
         let key = key(situation, bytes);
         if self.entries.is_empty() {
@@ -424,12 +425,12 @@ impl Tuning {
     /// data of these messages do not lie in a heap.
     pub fn next_beginning(&mut self, situation: Situation, bytes: u64) -> Beginning {
         let far = situation.far;
-        self.parts.go_on(far, bytes);
+        self.fragments.go_on(far, bytes);
         match self.settled_way(situation, bytes) {
             // Messages of this kind are better copied in place.
             Some(Way::InPlace(_) | Way::PackedStreamed(_)) => None,
-            Some(Way::Packed(method)) => self.parts.next(far, bytes, Some(method)),
-            None => self.parts.next(far, bytes, None),
+            Some(Way::Packed(method)) => self.fragments.next(far, bytes, Some(method)),
+            None => self.fragments.next(far, bytes, None),
         }
     }
 
@@ -444,7 +445,7 @@ impl Tuning {
     pub fn complete(&mut self, bytes: u64) {
         self.under_way = self.under_way.saturating_sub(1);
         if self.under_way == 0 {
-            self.parts.end_of_rts(bytes);
+            self.fragments.end_of_rts(bytes);
         }
         if let Some(trial) = &mut self.trial {
             trial.bytes = trial.bytes.saturating_add(bytes);
@@ -507,13 +508,13 @@ impl Tuning {
     /// Returns one line per key that has compared its ways.
     pub fn report(&self) -> Vec<String> {
         let compared = self.choices().filter(|choice| choice.is_compared());
-        compared.map(Choice::line).chain(self.parts.report()).collect()
+        compared.map(Choice::line).chain(self.fragments.report()).collect()
     }
 
     /// Returns what was measured for every key that has several ways, also where the comparison has not ended.
     pub fn measured(&self) -> Vec<Measured> {
         let several = self.choices().filter(|choice| choice.ways() > 1);
-        several.map(Choice::measured).chain(self.parts.measured()).collect()
+        several.map(Choice::measured).chain(self.fragments.measured()).collect()
     }
 }
 

@@ -57,8 +57,8 @@ impl Ready {
     /// Returns this prediction if the next message is copied with vector moves, in one page or in two pages at a time,
     /// and otherwise one without lines. The other methods write whole lines and do not fetch their old bytes.
     ///
-    /// Measured with `pingpong` on a Zen 5, contiguous messages in parts by `rep movsb`, near cores, in us: 16 KiB 0.74
-    /// with the fetch and 0.44 without, 64 KiB 1.72 and 1.24. With vector moves the fetch changed nothing there.
+    /// Measured with `pingpong` on a Zen 5, contiguous messages in fragments by `rep movsb`, near cores, in us: 16 KiB
+    /// 0.74 with the fetch and 0.44 without, 64 KiB 1.72 and 1.24. With vector moves the fetch changed nothing there.
     pub fn by(self, method: Method) -> Self {
         match method {
             Method::Vector | Method::Pages => self,

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! send     Queued --payload in the ring--> complete
-//!          Queued --first part--> Parts --last part--> complete
+//!          Queued --first fragment--> Fragments --last fragment--> complete
 //!          Queued --payload in the ring--> Unacknowledged --ACK--> complete
 //!          Queued --RTS--> Offered --CTS--> Streaming --last chunk--> complete
 //!                             |----FIN------------------------------> complete
@@ -46,8 +46,9 @@ pub enum SendStage {
     /// The RTS is in the ring, and the receiver will choose the protocol that moves the data. Or this rank
     /// has sent the message to itself, and the message is in this rank's queue of unexpected messages.
     Offered(Advertised),
-    /// The message goes out in parts. This number of its bytes is in the ring. Long runs are copied with the method.
-    Parts(u64, Method),
+    /// The message goes out in fragments. This number of its bytes is in the ring. Long runs are copied with the
+    /// method.
+    Fragments(u64, Method),
     /// The CTS has arrived. The number counts the bytes that this rank has already packed into chunks.
     Streaming(u64),
 }

@@ -261,7 +261,7 @@ fn a_single_chooser_can_be_off() {
         assert!(!off || !matches!(way, Way::InPlace(_)));
         let best = tuning.entries[key(situation, 1 << 20).number()].as_ref().expect("an entry");
         assert_eq!(matches!(best.choice.way(), Way::InPlace(_)), !off);
-        assert_eq!((tuning.chooses(), tuning.parts.measures()), (off, off));
+        assert_eq!((tuning.chooses(), tuning.fragments.measures()), (off, off));
     }
 }
 

@@ -7,10 +7,10 @@ use crate::message::payload::Posting;
 use typepack_engine::Elements;
 
 mod ahead;
+mod fragments;
 mod heap;
 mod hostile;
 mod long_types;
-mod parts;
 mod pool;
 mod private;
 mod shared_copies;

@@ -32,7 +32,7 @@ impl Job {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
         let fabric = Fabric::join(segment.clone(), 0).expect("rank 0");
         let mut here = MessageEngine::new(fabric.clone(), 8 << 10);
-        // A message that goes out in parts cannot be recalled, like an eager message.
+        // A message that goes out in fragments cannot be recalled, like an eager message.
         here.force(Forced::Packed);
         Self {
             here,

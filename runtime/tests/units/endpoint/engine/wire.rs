@@ -203,7 +203,7 @@ fn every_protocol_carries_every_length() {
     for (forced, eager_limit) in [
         (Forced::Nothing, 8 << 10),
         (Forced::Packed, 8 << 10),
-        (Forced::Parts, 8 << 10),
+        (Forced::Fragments, 8 << 10),
         (Forced::Packed, 0),
         (Forced::Streamed, 0),
         (Forced::Heap, 0),
@@ -269,7 +269,7 @@ fn every_protocol_carries_every_length() {
         assert_eq!(eager + parts + pipelined + fused + private, sent);
         match (forced, eager_limit) {
             (Forced::Packed, 0) | (Forced::Streamed, _) => assert_eq!(pipelined, sent),
-            (Forced::Parts, _) => assert!(parts > 0 && pipelined > 0 && eager > 0),
+            (Forced::Fragments, _) => assert!(parts > 0 && pipelined > 0 && eager > 0),
             (Forced::Heap, _) => assert_eq!(fused, sent),
             (Forced::Cma, _) => assert_eq!(private, sent),
             _ => assert!(eager > 0 && private == 0),

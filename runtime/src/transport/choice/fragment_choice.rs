@@ -1,10 +1,10 @@
-//! Whether messages of medium length go out in parts, and with which copy method, chosen by measurement.
+//! Whether messages of medium length go out in fragments, and with which copy method, chosen by measurement.
 //!
 //! The receiver chooses. `tuning.rs` compares the ways of messages that begin with an RTS. Once it has compared them
-//! and chunks are the best way, this file begins to compare parts. (If earlier jobs have compared parts, it begins at
-//! once, with the way that was the best one.) There is one chooser (`typepack_engine::choice`) per size class and
-//! distance, whose ways are parts with each copy method, and an RTS. The cost is the time from the match of a message
-//! to its last byte, per byte. Only messages that arrive while no other long message is on its way count.
+//! and chunks are the best way, this file begins to compare fragments. (If earlier jobs have compared fragments, it
+//! begins at once, with the way that was the best one.) There is one chooser (`typepack_engine::choice`) per size class
+//! and distance, whose ways are fragments with each copy method, and an RTS. The cost is the time from the match of a
+//! message to its last byte, per byte. Only messages that arrive while no other long message is on its way count.
 //!
 //! The next way is picked when a message ends. The receiver tells its sender in an Allow, if the sender does not know
 //! yet. The sender may have begun other messages before it hears of the pick. Such a message names the method that it
@@ -12,23 +12,23 @@
 //! some messages that could not be timed ([`PATIENCE`]): no receive had matched them, or other messages came at the
 //! same time.
 //!
-//! Parts lie in the ring and chunks in the pool of the sender. The lines of the memory that was used long ago are no
-//! longer in a cache, so the first messages after a change between parts and an RTS are slower than the later ones.
-//! They count only once the messages have passed through as much memory as a ring has ([`WARM`]); with several senders,
-//! the messages of all of them are taken together. If they take much longer than the present way, the comparison does
-//! not wait for that. The chooser's budget pays for these messages, too.
+//! Fragments lie in the ring and chunks in the pool of the sender. The lines of the memory that was used long ago are
+//! no longer in a cache, so the first messages after a change between fragments and an RTS are slower than the later
+//! ones. They count only once the messages have passed through as much memory as a ring has ([`WARM`]); with several
+//! senders, the messages of all of them are taken together. If they take much longer than the present way, the
+//! comparison does not wait for that. The chooser's budget pays for these messages, too.
 //!
-//! `peer.rs` and `endpoint/engine/parts.rs` call this file; `parts.rs` is the sender's side.
+//! `peer.rs` and `endpoint/engine/fragments.rs` call this file; `fragments.rs` is the sender's side.
 
 use super::tuning::STREAMING;
-use crate::message::envelope::PARTS_MAX;
+use crate::message::envelope::FRAGMENTED_MAX;
 use crate::shm::pair::{CHUNK_BYTES, CHUNKS, LEVELS};
 use std::time::Instant;
 use typepack_engine::choice::{Choice, Form, Key, Measured, Pick, SAMPLES, Sizes, Store, cost};
 use typepack_engine::contiguous::{self, Method};
 
 /// Number of size classes.
-pub const CLASSES: usize = (PARTS_MAX.ilog2() - 10) as usize + 1;
+pub const CLASSES: usize = (FRAGMENTED_MAX.ilog2() - 10) as usize + 1;
 
 /// What the choice depends on, and the ways.
 pub static FORM: Form = Form {
@@ -45,13 +45,13 @@ pub static FORM: Form = Form {
     ],
 };
 
-/// Returns the size class of a message of `bytes` bytes, or `None` if the message is too long for parts.
+/// Returns the size class of a message of `bytes` bytes, or `None` if the message is too long for fragments.
 #[inline]
 pub fn class(bytes: u64) -> Option<usize> {
-    (bytes <= PARTS_MAX as u64).then(|| FORM.sizes.class(bytes))
+    (bytes <= FRAGMENTED_MAX as u64).then(|| FORM.sizes.class(bytes))
 }
 
-/// Returns the key of a message of `bytes` bytes, or `None` if the message is too long for parts.
+/// Returns the key of a message of `bytes` bytes, or `None` if the message is too long for fragments.
 fn key(far: bool, bytes: u64) -> Option<Key> {
     class(bytes).map(|_| FORM.key([usize::from(far)], bytes))
 }
@@ -71,7 +71,7 @@ const PATIENCE: u8 = 16;
 /// While a look must wait for its budget, one message in this number of the present way is timed.
 const EVERY: u64 = 8;
 
-/// How a message begins: in parts, which are copied with this method, or with an RTS.
+/// How a message begins: in fragments, which are copied with this method, or with an RTS.
 pub type Beginning = Option<Method>;
 
 /// The choice of one size class and distance.
@@ -174,7 +174,7 @@ impl Entry {
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     start: Instant,
-    /// The sender of a message in parts, or `None` for a message that began with an RTS.
+    /// The sender of a message in fragments, or `None` for a message that began with an RTS.
     from: Option<usize>,
     at: Key,
     way: u8,
@@ -183,12 +183,12 @@ struct Trial {
 
 /// The choices of one rank.
 #[derive(Debug, Default)]
-pub struct PartChoices {
+pub struct FragmentChoices {
     /// One entry per key.
     entries: [Option<Box<Entry>>; 2 * CLASSES],
     trial: Option<Trial>,
-    /// The ranks whose messages in parts are arriving, one bit each. Rings that have room for parts exist in jobs of a
-    /// few ranks only.
+    /// The ranks whose messages in fragments are arriving, one bit each. Rings that have room for fragments exist in
+    /// jobs of a few ranks only.
     arriving: u64,
     /// True if something is measured. With `TYPEPACK_TUNE=off`, an entry keeps its way until there is another first
     /// method.
@@ -199,7 +199,7 @@ pub struct PartChoices {
     store: Option<&'static Store>,
 }
 
-impl PartChoices {
+impl FragmentChoices {
     /// Creates the choices of a rank that measures or does not, and whose copies must use the method `copy` (`None`:
     /// any method). `store` has what the process knows.
     pub fn new(measures: bool, copy: Option<Method>, store: Option<&'static Store>) -> Self {
@@ -218,8 +218,8 @@ impl PartChoices {
     }
 
     /// Returns how the next message of `bytes` bytes should begin. `first` says with which method such messages should
-    /// go out in parts if nothing has been measured yet, neither in this job nor in earlier ones. Without an entry and
-    /// without a first method, the answer is an RTS.
+    /// go out in fragments if nothing has been measured yet, neither in this job nor in earlier ones. Without an entry
+    /// and without a first method, the answer is an RTS.
     pub fn next(&mut self, far: bool, bytes: u64, first: Option<Method>) -> Beginning {
         if !self.measures && first.is_some() {
             // The first method may be another one than that of the last call.
@@ -255,7 +255,7 @@ impl PartChoices {
         entry.way()
     }
 
-    /// Says that a receive has matched a message of `bytes` bytes from rank `from`, whose parts are copied with
+    /// Says that a receive has matched a message of `bytes` bytes from rank `from`, whose fragments are copied with
     /// `method`. `idle` says whether no message that began with an RTS is on its way to this rank.
     #[inline]
     pub fn begin(&mut self, from: usize, far: bool, bytes: u64, method: Method, idle: bool) {
@@ -265,7 +265,7 @@ impl PartChoices {
         self.start(Some(from), far, bytes, Some(method), alone);
     }
 
-    /// Says that a receive has matched a message of `bytes` bytes that began with an RTS and could go out in parts.
+    /// Says that a receive has matched a message of `bytes` bytes that began with an RTS and could go out in fragments.
     /// `alone` says whether no other such message is on its way to this rank.
     pub fn begin_rts(&mut self, far: bool, bytes: u64, alone: bool) {
         let alone = alone && self.arriving == 0;
@@ -291,12 +291,12 @@ impl PartChoices {
         }
     }
 
-    /// Drops the trial, because a message that has nothing to do with parts has begun.
+    /// Drops the trial, because a message that has nothing to do with fragments has begun.
     pub fn disturb(&mut self) {
         self.trial = None;
     }
 
-    /// Says that the last part of a message from rank `from` has arrived, which a receive had matched.
+    /// Says that the last fragment of a message from rank `from` has arrived, which a receive had matched.
     #[inline]
     pub fn end(&mut self, from: usize, far: bool, bytes: u64) {
         self.arriving &= !1u64.checked_shl(from as u32).unwrap_or(0);
@@ -322,7 +322,7 @@ impl PartChoices {
         }
     }
 
-    /// Says that a message in parts has arrived as a whole before a receive matched it.
+    /// Says that a message in fragments has arrived as a whole before a receive matched it.
     pub fn unmatched(&mut self, far: bool, bytes: u64, method: Method) {
         let measures = self.measures;
         if let Some(entry) = self.entry(far, bytes)
@@ -363,15 +363,15 @@ mod tests {
     use super::*;
     use typepack_engine::choice::{Candidate, Remembered};
 
-    fn choices() -> PartChoices {
-        PartChoices::new(true, None, None)
+    fn choices() -> FragmentChoices {
+        FragmentChoices::new(true, None, None)
     }
 
     #[test]
     fn an_rts_stays_until_a_first_method_is_known() {
         let mut choices = choices();
         assert_eq!(choices.next(false, 65_536, None), None);
-        assert_eq!(choices.next(false, PARTS_MAX as u64 + 1, Some(Method::Vector)), None);
+        assert_eq!(choices.next(false, FRAGMENTED_MAX as u64 + 1, Some(Method::Vector)), None);
         assert_eq!(choices.next(false, 65_536, Some(Method::Vector)), Some(Method::Vector));
         // The distance and the size class have entries of their own.
         assert_eq!(choices.next(true, 65_536, None), None);
@@ -386,21 +386,21 @@ mod tests {
             let at = |far| key(far, 65_536).expect("short enough for parts");
             let remembered = Remembered { key: at(true), way: beginning.number(at(true)) };
             store.know(&[remembered]);
-            let mut choices = PartChoices::new(true, None, Some(store));
+            let mut choices = FragmentChoices::new(true, None, Some(store));
             assert_eq!(choices.next(true, 65_536, None), beginning);
             assert_eq!(choices.next(false, 65_536, None), None);
             assert_eq!(choices.next(false, 65_536, Some(Method::Vector)), Some(Method::Vector));
             assert_eq!(store.remembered(), [remembered]);
             // A file may name a method that `TYPEPACK_COPY` excludes.
             store.know(&[Remembered { key: at(false), way: Method::Pages.code() }]);
-            let mut choices = PartChoices::new(true, Some(Method::Vector), Some(store));
+            let mut choices = FragmentChoices::new(true, Some(Method::Vector), Some(store));
             assert_eq!(choices.next(false, 65_536, None), Some(Method::Vector));
         }
     }
 
     #[test]
     fn without_measurements_the_first_way_stays() {
-        let mut choices = PartChoices::new(false, None, None);
+        let mut choices = FragmentChoices::new(false, None, None);
         let first = choices.next(false, 65_536, Some(Method::Vector));
         for _ in 0..1000 {
             choices.begin(1, false, 65_536, Method::Vector, true);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     /// Sends a message in the way that the receiver wants.
-    fn message(choices: &mut PartChoices, from: usize) -> Beginning {
+    fn message(choices: &mut FragmentChoices, from: usize) -> Beginning {
         let way = choices.next(false, 65_536, None);
         match way {
             Some(method) => {
@@ -476,7 +476,7 @@ mod tests {
     fn the_choice_follows_the_costs_within_the_budget() {
         for slow in [120, 150, 300, 2000] {
             let store: &'static Store = Box::leak(Box::default());
-            let mut choices = PartChoices::new(true, None, Some(store));
+            let mut choices = FragmentChoices::new(true, None, Some(store));
             choices.next(false, 65_536, Some(Method::Vector));
             let entry = choices.entry(false, 65_536).expect("an entry");
             for best in [Some(Method::Pages), None, Some(Method::Vector)] {
@@ -496,7 +496,7 @@ mod tests {
     fn only_messages_that_are_alone_are_timed() {
         let mut choices = choices();
         choices.next(false, 65_536, Some(Method::Vector));
-        let begin = |choices: &mut PartChoices, from| {
+        let begin = |choices: &mut FragmentChoices, from| {
             choices.begin(from, false, 65_536, Method::Vector, true);
         };
         begin(&mut choices, 1);

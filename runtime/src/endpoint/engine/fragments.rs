@@ -1,17 +1,18 @@
-//! The receiver's side of messages that go out in parts.
+//! The receiver's side of messages that go out in fragments.
 //!
-//! `transport/protocol/parts.rs` writes the parts to the ring, and `incoming.rs` passes each of them to this file. The
-//! first part is matched like an eager message. If a receive matches, all parts are unpacked straight out of the ring.
-//! If none does, the parts are collected in private memory ([`Collected`]) until a receive takes the message. The
-//! receive may do so before the last part has arrived; the remaining parts are then unpacked straight out of the ring.
+//! `transport/protocol/fragments.rs` writes the fragments to the ring, and `incoming.rs` passes each of them to this
+//! file. The first fragment is matched like an eager message. If a receive matches, all fragments are unpacked straight
+//! out of the ring. If none does, the fragments are collected in private memory ([`Collected`]) until a receive takes
+//! the message. The receive may do so before the last fragment has arrived; the remaining fragments are then unpacked
+//! straight out of the ring.
 
 use super::*;
-use crate::message::envelope::PARTS_MAX;
+use crate::message::envelope::FRAGMENTED_MAX;
 use crate::shm::ring::Violation;
 use crate::transport::link::{Arriving, Target};
 use crate::transport::protocol::in_flight::Stream;
 
-/// The data of a message that no receive had matched when its first part arrived.
+/// The data of a message that no receive had matched when its first fragment arrived.
 #[derive(Debug)]
 pub struct Collected {
     /// The memory for the whole message.
@@ -20,7 +21,7 @@ pub struct Collected {
     done: u64,
 }
 
-/// The messages in parts that no receive has taken yet. The queue of unexpected messages refers to them by number.
+/// The messages in fragments that no receive has taken yet. The queue of unexpected messages refers to them by number.
 #[derive(Debug, Default)]
 pub(super) struct Collection {
     messages: HashMap<u64, Collected>,
@@ -29,7 +30,7 @@ pub(super) struct Collection {
 }
 
 impl Collection {
-    /// Removes message `number` if all of its parts have arrived, and returns its data.
+    /// Removes message `number` if all of its fragments have arrived, and returns its data.
     pub(super) fn take_whole(&mut self, number: u64) -> Option<Kept> {
         let message = self.messages.get(&number)?;
         if message.done < message.data.bytes().len() as u64 {
@@ -52,16 +53,16 @@ impl Collection {
     }
 }
 
-/// A part in the payload area of a ring.
+/// A fragment in the payload area of a ring.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct Fragment {
     /// The address of the first byte.
     data: *const u8,
     /// Number of bytes.
     len: u64,
 }
 
-impl Part {
+impl Fragment {
     /// Wraps the `len` bytes at `data`.
     ///
     /// # Safety
@@ -73,31 +74,31 @@ impl Part {
     }
 }
 
-/// How often a blocking receive looks for further parts of its message, in all, before it does other work. While the
-/// sender packs a part, the receiver has nothing better to do; but the sender can lose its CPU, and other threads may
-/// want the lock.
+/// How often a blocking receive looks for further fragments of its message, in all, before it does other work. While
+/// the sender packs a fragment, the receiver has nothing better to do; but the sender can lose its CPU, and other
+/// threads may want the lock.
 const LOOKS: usize = 1000;
 
 impl MessageEngine {
-    /// Says that the last part of a message of `total` bytes has arrived, and tells rank `from` how the next message of
-    /// this size class should begin, if that has changed.
-    fn end_of_parts(&mut self, from: usize, far: bool, total: u64) {
-        self.tuning.parts.end(from, far, total);
+    /// Says that the last fragment of a message of `total` bytes has arrived, and tells rank `from` how the next
+    /// message of this size class should begin, if that has changed.
+    fn end_of_fragments(&mut self, from: usize, far: bool, total: u64) {
+        self.tuning.fragments.end(from, far, total);
         self.say_beginning(from, far, total);
     }
 
     fn say_beginning(&mut self, from: usize, far: bool, total: u64) {
-        let next = self.tuning.parts.next(far, total, None);
+        let next = self.tuning.fragments.next(far, total, None);
         // If an error occurs here, it occurs again in the next turn.
         let _later = self.peers[from].say_beginning(&self.fabric, total, next);
     }
 
-    /// Receives the message in parts at the head of the ring of `from` straight into the memory of `posting`, which
-    /// matches the message. Waits a little for the parts. If one does not come, the receive goes on as a request.
+    /// Receives the message in fragments at the head of the ring of `from` straight into the memory of `posting`, which
+    /// matches the message. Waits a little for the fragments. If one does not come, the receive goes on as a request.
     ///
     /// # Safety
     ///
-    /// - The message at the head of the ring of `from` has `label`, a first part of `len` bytes and `method`.
+    /// - The message at the head of the ring of `from` has `label`, a first fragment of `len` bytes and `method`.
     /// - The layout's memory is writable, and nobody else uses it until the receive is complete or detached.
     /// - `capacity` is the packed size of the layout's elements.
     ///
@@ -111,34 +112,34 @@ impl MessageEngine {
         from: usize,
         (label, mut len, method): (Label, u32, Method),
     ) -> Result<Glance> {
-        // The receive may go on as a request, and then its first parts have left the ring.
+        // The receive may go on as a request, and then its first fragments have left the ring.
         self.requests.make_room()?;
         let Posting { layout, capacity, .. } = posting;
         let Label { tag, bytes: total, .. } = label;
         let far = self.fabric.is_far(from);
-        self.tuning.parts.begin(from, far, total, method, self.tuning.is_idle());
+        self.tuning.fragments.begin(from, far, total, method, self.tuning.is_idle());
         let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
         let (mut done, mut looks) = (0, LOOKS);
         loop {
             let end = done + u64::from(len);
             if end > total {
-                let what = "the length of the parts of a message";
+                let what = "the length of the fragments of a message";
                 return Err(broken(from, Violation::outside(what, end, 1..=total)));
             }
             let data = rx.area.payload(rx.ring.payload_offset(len as usize));
             let range = done.min(*capacity)..end.min(*capacity);
             // SAFETY: the range ends at `capacity` at the latest, which is the packed size of the layout, whose memory
-            // is writable (second and third condition of `# Safety`). The part is the next one of the ring and has at
-            // most the maximum length (first condition, and `Envelope::decode` for the further parts), so it lies
-            // within the area. The sender reuses its bytes only after the ring advances below. No user layout overlaps
-            // the area.
+            // is writable (second and third condition of `# Safety`). The fragment is the next one of the ring and has
+            // at most the maximum length (first condition, and `Envelope::decode` for the further fragments), so it
+            // lies within the area. The sender reuses its bytes only after the ring advances below. No user layout
+            // overlaps the area.
             contiguous::with(method, || unsafe { layout.unpack(range, data) });
             if rx.ring.advance(&rx.area, len as usize) {
                 self.fabric.ring(from);
             }
             done = end;
             if done == total {
-                self.end_of_parts(from, far, total);
+                self.end_of_fragments(from, far, total);
                 let status = Status { source: from, tag, bytes: total };
                 return received(status, *capacity, None).map(Glance::Done);
             }
@@ -151,13 +152,13 @@ impl MessageEngine {
             };
             let Some(words) = next else { break };
             len = match Envelope::decode(&words) {
-                Ok(Envelope::Part(len)) => len,
-                // The general way handles other envelopes between parts, and reports malformed ones.
+                Ok(Envelope::Fragment(len)) => len,
+                // The general way handles other envelopes between fragments, and reports malformed ones.
                 _ => break,
             };
         }
         // The program may compute before it waits for the rest.
-        self.tuning.parts.disturb();
+        self.tuning.fragments.disturb();
         let id = self.requests.open(Request::Receive(Receive {
             context: posting.context,
             source: Sender::Process(Process::new(from)),
@@ -169,22 +170,22 @@ impl MessageEngine {
         Ok(Glance::Started(id))
     }
 
-    /// Matches a message from `from` by its first part, and takes this part.
+    /// Matches a message from `from` by its first fragment, and takes this fragment.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Other` if `from` broke the protocol, and `ErrorKind::NoMemory` if memory ran out. The part
-    /// must then stay in the ring.
+    /// Returns `ErrorKind::Other` if `from` broke the protocol, and `ErrorKind::NoMemory` if memory ran out. The
+    /// fragment must then stay in the ring.
     #[inline(never)]
-    pub(super) fn first_part(
+    pub(super) fn first_fragment(
         &mut self,
         from: usize,
         label: Label,
-        part: Part,
+        fragment: Fragment,
         method: Method,
     ) -> Result<()> {
         let total = label.bytes;
         if self.peers[from].link.rx.as_ref().is_some_and(|rx| rx.arriving.is_some()) {
-            let detail = "a message begins before the last part of the message before it";
+            let detail = "a message begins before the last fragment of the message before it";
             return Err(broken(from, Violation::new(detail)));
         }
         let target = match self.matching.find(Process::new(from), &label) {
@@ -200,7 +201,7 @@ impl MessageEngine {
                     receive.source = Sender::Process(Process::new(from));
                     receive.stream = Some(Stream { tag: label.tag, total, done: 0 });
                     let (far, idle) = (self.fabric.is_far(from), self.tuning.is_idle());
-                    self.tuning.parts.begin(from, far, total, method, idle);
+                    self.tuning.fragments.begin(from, far, total, method, idle);
                     Target::Receive(id)
                 }
             }
@@ -209,7 +210,7 @@ impl MessageEngine {
                 let data = Kept::new(total, &mut self.buffers, |_| ())?;
                 let occupied = data.occupied();
                 let number = self.collection.add(Collected { data, done: 0 });
-                self.keep(from, label, Arrived::Parts(number, occupied));
+                self.keep(from, label, Arrived::Fragments(number, occupied));
                 Target::Kept(number)
             }
         };
@@ -217,25 +218,25 @@ impl MessageEngine {
             return Err(lost_at("the link from", from));
         };
         rx.arriving = Some(Arriving { target, total, done: 0, method });
-        self.part(from, part)
+        self.fragment(from, fragment)
     }
 
-    /// Takes the next part of the message whose parts arrive from `from`.
+    /// Takes the next fragment of the message whose fragments arrive from `from`.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if `from` broke the protocol.
     #[inline(never)]
-    pub(super) fn part(&mut self, from: usize, part: Part) -> Result<()> {
+    pub(super) fn fragment(&mut self, from: usize, fragment: Fragment) -> Result<()> {
         let Some(rx) = &mut self.peers[from].link.rx else {
             return Err(lost_at("the link from", from));
         };
         let Some(Arriving { target, total, done, method }) = rx.arriving else {
-            let detail = "a part of a message arrives, but no message has begun";
+            let detail = "a fragment of a message arrives, but no message has begun";
             return Err(broken(from, Violation::new(detail)));
         };
-        let end = done + part.len;
+        let end = done + fragment.len;
         if end > total {
-            let what = "the length of the parts of a message";
+            let what = "the length of the fragments of a message";
             return Err(broken(from, Violation::outside(what, end, 1..=total)));
         }
         let last = end == total;
@@ -248,31 +249,33 @@ impl MessageEngine {
                 let (capacity, sink) = (receive.capacity, &receive.sink);
                 let range = done.min(capacity)..end.min(capacity);
                 // SAFETY: the range lies within the receive, because it ends at `capacity` at the latest, which is the
-                // packed size of the sink's layout (condition of `MessageEngine::receive`). The part is
+                // packed size of the sink's layout (condition of `MessageEngine::receive`). The fragment is
                 // readable for at least the length of the range, and no user layout overlaps it (conditions of
-                // `Part::new`).
-                contiguous::with(method, || unsafe { sink.unpack(range, part.data) });
+                // `Fragment::new`).
+                contiguous::with(method, || unsafe { sink.unpack(range, fragment.data) });
                 if let Some(stream) = &mut receive.stream {
                     stream.done = end;
                     if last {
                         let status = Status { source: from, tag: stream.tag, bytes: total };
                         self.requests.complete(id, received(status, capacity, None));
-                        self.end_of_parts(from, self.fabric.is_far(from), total);
+                        self.end_of_fragments(from, self.fabric.is_far(from), total);
                     }
                 }
             }
             Target::Kept(number) => {
                 if let Some(message) = self.collection.messages.get_mut(&number) {
-                    // The conversions lose nothing, because a message in parts has at most `PARTS_MAX` bytes.
+                    // The conversions lose nothing, because a message in fragments has at most `FRAGMENTED_MAX` bytes.
                     let place = message.data.bytes_mut()[done as usize..end as usize].as_mut_ptr();
-                    // SAFETY: the indexing above checked that the message has room for the part. The part is readable,
-                    // and no memory of this process overlaps it (conditions of `Part::new`).
-                    unsafe { contiguous::copy_by(method, part.data, place, part.len as usize) };
+                    // SAFETY: the indexing above checked that the message has room for the fragment. The fragment is
+                    // readable, and no memory of this process overlaps it (conditions of `Fragment::new`).
+                    unsafe {
+                        contiguous::copy_by(method, fragment.data, place, fragment.len as usize)
+                    };
                     message.done = end;
                 }
                 if last {
                     let far = self.fabric.is_far(from);
-                    self.tuning.parts.unmatched(far, total, method);
+                    self.tuning.fragments.unmatched(far, total, method);
                     self.say_beginning(from, far, total);
                 }
             }
@@ -290,19 +293,19 @@ impl MessageEngine {
     /// - `capacity` is the packed size of the layout's elements.
     ///
     /// # Errors
-    /// Returns the refusal, and `ErrorKind::Truncated` if all parts have arrived and the message is longer than the
+    /// Returns the refusal, and `ErrorKind::Truncated` if all fragments have arrived and the message is longer than the
     /// receive.
     #[inline(never)]
-    pub(super) unsafe fn receive_parts(
+    pub(super) unsafe fn receive_fragments(
         &mut self,
         (layout, capacity): (&Elements<&Plan>, u64),
         (number, context, status): (u64, u64, Status),
         refusal: Option<Error>,
     ) -> Result<Operation> {
         let (from, total) = (status.source, status.bytes);
-        debug_assert!(total <= PARTS_MAX as u64);
+        debug_assert!(total <= FRAGMENTED_MAX as u64);
         let Some(Collected { data, done }) = self.collection.messages.remove(&number) else {
-            return Err(lost("a message in parts", number));
+            return Err(lost("a message in fragments", number));
         };
         let fits = if refusal.is_some() { 0 } else { done.min(capacity) };
         // SAFETY: `fits` is at most `capacity`, which is the packed size of the layout, and at most the number of bytes
@@ -315,7 +318,7 @@ impl MessageEngine {
         let arriving = self.peers[from].link.rx.as_mut().and_then(|rx| rx.arriving.as_mut());
         let this = |arriving: &&mut Arriving| arriving.target == Target::Kept(number);
         let Some(arriving) = arriving.filter(this) else {
-            return Err(lost("the rest of a message in parts", number));
+            return Err(lost("the rest of a message in fragments", number));
         };
         if refusal.is_some() {
             arriving.target = Target::Nowhere;

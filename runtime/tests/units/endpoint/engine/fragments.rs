@@ -1,6 +1,6 @@
-//! Tests messages that go out in parts: random orders of sends, receives, probes and turns against the rule of
-//! matching, receives between two parts, cancelled and detached sends, the bound of unexpected messages, and a hostile
-//! sender.
+//! Tests messages that go out in fragments: random orders of sends, receives, probes and turns against the rule of
+//! matching, receives between two fragments, cancelled and detached sends, the bound of unexpected messages, and a
+//! hostile sender.
 
 use super::super::*;
 use super::any;
@@ -21,7 +21,7 @@ const LONGEST: usize = 256 << 10;
 /// the messages of these tests fill it; in a job of two ranks it has 4 MiB.
 const RANKS: usize = 4;
 
-/// Two ranks whose messages of medium length go out in parts.
+/// Two ranks whose messages of medium length go out in fragments.
 struct Job {
     engines: [MessageEngine; 2],
     byte: Plan,
@@ -42,7 +42,7 @@ impl Job {
         let engines = [0, 1].map(|rank| {
             let fabric = Fabric::join(segment.clone(), rank).expect("a rank");
             let mut engine = MessageEngine::new(fabric, 8 << 10);
-            engine.force(Forced::Parts);
+            engine.force(Forced::Fragments);
             engine
         });
         Self { engines, byte: Datatype::named(Named::U8).commit().expect("a plan") }
@@ -191,9 +191,9 @@ fn every_order_matches() {
                 }
             }
         }
-        in_parts += job.engines[0].traffic().parts;
+        in_parts += job.engines[0].traffic().fragments;
     }
-    assert!(in_parts > 200, "only {in_parts} messages went out in parts");
+    assert!(in_parts > 200, "only {in_parts} messages went out in fragments");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_receive_takes_a_message_between_its_parts() {
         // SAFETY: the messages live to the end of the test, and nobody changes them.
         assert_eq!(unsafe { job.send(data, tag) }, None);
     }
-    // One turn takes as many envelopes as `ENVELOPES_PER_TURN`: the first message and a part of the second.
+    // One turn takes as many envelopes as `ENVELOPES_PER_TURN`: the first message and a fragment of the second.
     job.engines[1].progress().expect("a turn");
     // SAFETY: both receives live to the end of the test, and the engines run no turn after it.
     let mut second = unsafe { job.receive(Tag::Is(1), LONGEST, None) };
@@ -217,7 +217,8 @@ fn a_receive_takes_a_message_between_its_parts() {
     assert!(job.engines[1].collection.is_empty() && job.engines[1].ledger.is_empty());
 }
 
-/// Cancels sends whose parts find no room in the ring: one of which some parts are in the ring, and one without parts.
+/// Cancels sends whose fragments find no room in the ring: one of which some fragments are in the ring, and one without
+/// fragments.
 #[test]
 fn cancelled_sends_arrive_whole_or_not_at_all() {
     let mut job = Job::new();
@@ -231,7 +232,7 @@ fn cancelled_sends_arrive_whole_or_not_at_all() {
     let ids: Vec<u64> = sent.into_iter().flatten().collect();
     assert!(ids.len() >= 2, "the ring has room for nearly everything");
     let stage = job.engines[0].requests().send(ids[0]).expect("a send").stage;
-    assert!(matches!(stage, SendStage::Parts(1.., _)), "{stage:?}");
+    assert!(matches!(stage, SendStage::Fragments(1.., _)), "{stage:?}");
     assert_eq!(job.engines[0].cancel_send(ids[0]), Cancelled::Completed);
     assert_eq!(job.engines[0].cancel_send(ids[1]), Cancelled::Recalled);
     messages[begun].fill(1);
@@ -272,15 +273,19 @@ fn messages_in_parts_count_as_unexpected() {
     assert!(job.engines[1].ledger.is_empty());
 }
 
-/// Checks that parts which do not fit together are a violation of the protocol, for a posted receive and without one.
+/// Checks that fragments which do not fit together are a violation of the protocol, for a posted receive and without
+/// one.
 #[test]
 fn parts_that_do_not_fit_are_a_violation() {
     let label = Label { context: CONTEXT, tag: 1, bytes: 40_000, types: UNKNOWN };
     let first = Envelope::First(label, 16_000, Method::Vector);
     for (envelopes, text) in [
-        (vec![Envelope::Part(100)], "no message has begun"),
+        (vec![Envelope::Fragment(100)], "no message has begun"),
         (vec![first, first], "before the last part"),
-        (vec![first, Envelope::Part(16_000), Envelope::Part(8001)], "the length of the parts"),
+        (
+            vec![first, Envelope::Fragment(16_000), Envelope::Fragment(8001)],
+            "the length of the parts",
+        ),
     ] {
         for posted in [false, true] {
             let segment =
@@ -300,7 +305,7 @@ fn parts_that_do_not_fit_are_a_violation() {
             let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(RANKS));
             for envelope in &envelopes {
                 let payload = match envelope {
-                    Envelope::First(_, len, _) | Envelope::Part(len) => *len as usize,
+                    Envelope::First(_, len, _) | Envelope::Fragment(len) => *len as usize,
                     _ => 0,
                 };
                 let room = tx.reserve(&area, payload).expect("credits").expect("room");
@@ -315,8 +320,8 @@ fn parts_that_do_not_fit_are_a_violation() {
     }
 }
 
-/// Checks that the word by which a message can be recalled is given back if the message goes out in parts after an RTS
-/// has found no room in the ring.
+/// Checks that the word by which a message can be recalled is given back if the message goes out in fragments after an
+/// RTS has found no room in the ring.
 #[test]
 fn recall_words_are_given_back() {
     let (small, data) = ([7_u8; 8], message(1, 70_000));
@@ -347,7 +352,7 @@ fn recall_words_are_given_back() {
     job.engines[1].peers[0].grant_credit(Credit::Any);
     job.turns(20);
     assert!(job.engines[0].requests().fetch(id).expect("complete").is_ok());
-    assert_eq!(job.engines[0].traffic().parts, 1);
+    assert_eq!(job.engines[0].traffic().fragments, 1);
     // SAFETY: the receive lives until it has ended, below.
     let mut got = unsafe { job.receive(Tag::Is(1), 70_000, None) };
     job.turns(5);
