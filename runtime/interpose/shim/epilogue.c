@@ -11,9 +11,11 @@ static int missing(const char *name)
 /* Finds the functions of the host. */
 static void find_host(void)
 {
-    if (!dlsym(RTLD_NEXT, "PMPI_Comm_rank")) find_private_host();
+    /* Only MPI libraries define this name. */
+    if (!dlsym(RTLD_NEXT, "PMPI_Comm_rank")) private_host = find_object("PMPI_Comm_rank");
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
         if (symbols[i].real) *symbols[i].real = look(symbols[i].name);
+    find_fortran();
 }
 
 static void prepare(void)
@@ -61,8 +63,13 @@ static const char *open_core(void)
     core_meet = (void (*)(void))dlsym(core, "typepack_interpose_meet");
     const unsigned char *flag = NULL;
     if (!attach || !core_meet) return "the interposer has another version than this shim; run `typepack shim` again";
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
-        if (symbols[i].core) *symbols[i].core = dlsym(core, symbols[i].name);
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        if (!symbols[i].core || (*symbols[i].core = dlsym(core, symbols[i].name))) continue;
+        /* The function for calls of Fortran routines. */
+        char name[128];
+        snprintf(name, sizeof name, "typepack_%s", symbols[i].name);
+        *symbols[i].core = dlsym(core, name);
+    }
     switch (attach(TYPEPACK_VERSION, converting, &flag)) {
     case 0: break;
     case 1: return "the interposer has another version than this shim; run `typepack shim` again";

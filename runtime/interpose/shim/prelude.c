@@ -347,17 +347,19 @@ static int collect(struct dl_phdr_info *info, size_t size, void *to)
     return 0;
 }
 
-static void find_private_host(void)
+/* Returns the first object that has a function, itself or through the libraries that it needs; null if there is none. */
+static void *find_object(const char *name)
 {
     struct names names = {0};
+    void *found = NULL;
     dl_iterate_phdr(collect, &names);
     for (size_t i = 0; i < names.n; i++) {
-        void *object = names.name[i] && !private_host ? dlopen(names.name[i], RTLD_LAZY | RTLD_NOLOAD) : NULL;
-        /* Only MPI libraries define this name. */
-        if (object && dlsym(object, "PMPI_Comm_rank")) private_host = object;
+        void *object = names.name[i] && !found ? dlopen(names.name[i], RTLD_LAZY | RTLD_NOLOAD) : NULL;
+        if (object && dlsym(object, name)) found = object;
         else if (object) dlclose(object);
         free(names.name[i]);
     }
+    return found;
 }
 
 /* Returns the function behind this library, or that of a private host. */
@@ -365,6 +367,55 @@ static void *look(const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
     return found || !private_host ? found : dlsym(private_host, name);
+}
+
+/* ---- Fortran routines of the host ---- */
+
+/* Some hosts have Fortran routines that call PMPI_Send where the program has called MPI_SEND, so that a library in front
+ * of the host sees nothing. They have converted all arguments then. So a call of such a name counts as one of the program
+ * if it comes from a library that has the routine pmpi_send, in one of the spellings of compilers. */
+static struct code { uintptr_t begin, bytes; } fortran[2];
+
+static inline int is_fortran(const void *caller)
+{
+    return (uintptr_t)caller - fortran[0].begin < fortran[0].bytes || (uintptr_t)caller - fortran[1].begin < fortran[1].bytes;
+}
+
+/* Widens `to`, which begins with the address of a function, to the segment that contains the function. */
+static int widen(struct dl_phdr_info *info, size_t size, void *to)
+{
+    (void)size;
+    struct code *code = to;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        if (info->dlpi_phdr[i].p_type != PT_LOAD || code->begin - begin >= info->dlpi_phdr[i].p_memsz) continue;
+        code->begin = begin;
+        code->bytes = info->dlpi_phdr[i].p_memsz;
+        return 1;
+    }
+    return 0;
+}
+
+/* Finds the code of the Fortran routines. A host whose C functions lie in the same library is left alone: it may call
+ * them itself. */
+static void find_fortran(void)
+{
+    static const char *const names[2][4] = {
+        {"pmpi_send_", "pmpi_send", "pmpi_send__", "PMPI_SEND"},
+        {"pmpi_send_f08_", "pmpi_send_f08ts_"},
+    };
+    uintptr_t own = (uintptr_t)look("PMPI_Send");
+    for (int i = 0; i < 2; i++) {
+        void *found = NULL;
+        for (int j = 0; j < 4 && names[i][j] && !found; j++) {
+            found = look(names[i][j]);
+            void *object = found || !private_host ? NULL : find_object(names[i][j]);
+            if (object) found = dlsym(object, names[i][j]);
+        }
+        struct code code = {(uintptr_t)found, 0};
+        if (found) dl_iterate_phdr(widen, &code);
+        if (own - code.begin >= code.bytes) fortran[i] = code;
+    }
 }
 
 static int absent(void)

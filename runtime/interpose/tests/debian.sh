@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Unpacks Debian's MPICH, or its Open MPI, into a folder. The tests of the shim use MPICH as a library without the MPI 5
+# Unpacks Debian's MPICH, or its Open MPI, into a folder. The tests of the shim use them as libraries without the MPI 5
 # standard ABI, and typepack-bench uses both because they have Fortran. Nothing is installed: the packages are fetched by
 # apt-get and unpacked by dpkg, without root.
 #

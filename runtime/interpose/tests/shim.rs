@@ -1,11 +1,13 @@
 //! Runs programs of MPI libraries without the MPI 5 standard ABI, with the library behind a shim that `typepack shim`
-//! has compiled: Open MPI 5.0.11 and Debian's MPICH. `scripts/setup --tests` fetches both into `target/peers`.
+//! has compiled: Open MPI 5.0.11, Debian's MPICH and, in Fortran, Debian's Open MPI. `scripts/setup --tests` fetches them
+//! into `target/peers`.
 //! Without them, the tests that need them are skipped.
 //!
 //! `INTERPOSE_PAIRS=1000` lets the differential test compare as many pairs of types in each of its jobs.
 
 use crate::support::{
-    Variables, alone, compared, compiled, counted, good, library, limited, once, run, skipped,
+    Variables, alone, compared, compiled, compiled_fortran, counted, good, library, limited, once,
+    run, skipped,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,6 +38,11 @@ impl Host {
 
     fn open_mpi() -> Option<Self> {
         Self::find("openmpi", "Open MPI")
+    }
+
+    /// The only Open MPI here that has Fortran.
+    fn debian_open_mpi() -> Option<Self> {
+        Self::find("debian-openmpi", "Debian's Open MPI")
     }
 
     fn debian() -> Option<Self> {
@@ -243,6 +250,33 @@ fn messages_end_in_functions_that_finalize_calls_behind_a_shim() {
         let [out, err] = good(&mut host.job(&[on; 2], &[&program, "callbacks"]));
         assert_eq!(out.matches("callbacks: no difference").count(), 2, "{out}\n{err}");
         assert!(counted(&err, "calls done by typepack") >= 3, "{err}");
+    }
+}
+
+/// Programs in Fortran. The Fortran routines of Open MPI call `PMPI_Send` where a program calls `MPI_SEND`; those of MPICH
+/// call `MPI_Send`. Once, the library did none of the calls of a Fortran program of Open MPI but those of requests.
+#[test]
+fn programs_in_fortran_are_seen() {
+    for host in [Host::debian_open_mpi(), Host::debian()].into_iter().flatten() {
+        let compiler = host.folder.canonicalize().expect("the host").join("bin/mpifort");
+        if run(limited(Path::new("gfortran")).arg("--version")).status.code() != Some(0) {
+            skipped("there is no gfortran: scripts/setup --tests");
+            return;
+        }
+        let _alone = alone();
+        let program = compiled_fortran(&compiler, "forms.f90", &format!("forms-{}", host.name));
+        let (program, shim) = (program.to_str().expect("UTF-8"), host.shim());
+        let common = [("LD_PRELOAD", &*shim), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_TUNE", "off")];
+        let all = [&common[..], &[("TYPEPACK_INTERPOSE", "all")]].concat();
+        for form in ["mpif.h", "mpi", "mpi_f08"] {
+            // Rank 0 sends and receives two messages and packs; with `all`, it makes two collective calls, too.
+            for (variables, calls) in [(&all[..], 7), (&common[..], 5), (&[][..], 0)] {
+                let [out, err] = good(&mut host.job(&[variables; 2], &[program, form]));
+                assert_eq!(out.matches("forms: no difference").count(), 2, "{form}: {out}{err}");
+                let done = if calls > 0 { counted(&err, "calls done by typepack") } else { 0 };
+                assert_eq!(done, calls, "{}, {form}: {err}", host.name);
+            }
+        }
     }
 }
 

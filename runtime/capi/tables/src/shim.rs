@@ -3,7 +3,9 @@
 //!
 //! For each function of the table (`Wrapped`), the source contains the function `host_MPI_X`. It has the types of the
 //! ABI, and the core calls it in place of the host's function. If the core takes the function over, the source also
-//! contains a function with the host's types under the function's own name, which calls the core.
+//! contains a function with the host's types under the function's own name, which calls the core, and one under the name
+//! that begins with `PMPI_`. If the core takes over only the first name, the second function calls the core only for the
+//! host's Fortran routines.
 //! `interpose/shim/prelude.c` contains the conversions that both functions use. A macro `HOST_HAS_X` says that the
 //! host's `mpi.h` has the name `X`.
 
@@ -293,7 +295,8 @@ impl<'a> Call<'a> {
     }
 
     /// Returns the function that the program calls by `prefix` and the function's name.
-    fn for_the_program(&self, prefix: &str, when: When) -> String {
+    /// With `fortran`, only calls of the host's Fortran routines go to the core.
+    fn for_the_program(&self, prefix: &str, when: When, fortran: bool) -> String {
         let Self { name, host, abi, arguments, .. } = self;
         let real = format!("real_{prefix}{name}");
         let mut out = format!(
@@ -315,7 +318,8 @@ impl<'a> Call<'a> {
         let target = format!("core_{prefix}{name}");
         let _ = write!(
             out,
-            "    if ({unused} || !{target}) return {real}({arguments});\n{}}}\n",
+            "    if ({unused} || !{target}{}) return {real}({arguments});\n{}}}\n",
+            if fortran { " || !is_fortran(__builtin_return_address(0))" } else { "" },
             self.converted(&target, "abi")
         );
         format!("static int (*{target})({abi});\n{out}")
@@ -418,10 +422,8 @@ pub fn shim(functions: &[Function], list: &[Wrapped], constants: &[Constant]) ->
                 out.push_str(&call.for_the_core());
             }
             if row.when != When::Called {
-                out.push_str(&call.for_the_program("", row.when));
-                if row.both {
-                    out.push_str(&call.for_the_program("P", row.when));
-                }
+                out.push_str(&call.for_the_program("", row.when, false));
+                out.push_str(&call.for_the_program("P", row.when, !row.both));
             }
             out.push_str("#else\n");
             match &small {
@@ -449,12 +451,11 @@ pub fn shim(functions: &[Function], list: &[Wrapped], constants: &[Constant]) ->
                 }
             }
             out.push_str("#endif\n\n");
-            let core = |prefix: &str, taken: bool| match taken && row.when != When::Before {
-                true => format!("(void **)&core_{prefix}{name}"),
-                false => "NULL".into(),
+            let core = |prefix: &str| match row.when {
+                When::Called | When::Before => "NULL".into(),
+                _ => format!("(void **)&core_{prefix}{name}"),
             };
-            let taken = row.when != When::Called;
-            let (plain, profiled) = (core("", taken), core("P", taken && row.both));
+            let (plain, profiled) = (core(""), core("P"));
             let _ = writeln!(entries, "#ifdef HOST_HAS_{name}");
             let _ = writeln!(
                 entries,

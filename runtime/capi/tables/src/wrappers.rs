@@ -7,6 +7,8 @@
 //!
 //! A function of the table can be taken over under both of its names, `MPI_X` and `PMPI_X`. Then the Rust function is
 //! the same, but it gets another table of the other library's functions, in which `MPI_X` is the function `PMPI_X`.
+//! Where only `MPI_X` is taken over, the second function is exported as `typepack_PMPI_X`, for a shim: Fortran routines of
+//! some libraries call `PMPI_X` for a program that called `MPI_X`.
 
 use super::ctype::rust;
 use super::rows::{Callback, Function, Parameter, records};
@@ -145,9 +147,7 @@ pub fn wrappers(functions: &[Function], list: &[Wrapped], callbacks: &[Callback]
         for function in std::iter::once(function).chain(large) {
             let symbol = Symbol::new(function, "", &callbacks);
             export(&mut exports, &symbol, row, "");
-            if row.both {
-                export(&mut exports, &symbol, row, "P");
-            }
+            export(&mut exports, &symbol, row, "P");
             symbols.push(symbol);
         }
     }
@@ -198,10 +198,11 @@ fn table(symbols: &[Symbol]) -> String {
     out
 }
 
-/// Appends the source of one exported function to `out`. Its name begins with `prefix`, which is `P` or nothing.
+/// Appends the source of one exported function to `out`. `prefix` is `P` or nothing.
 fn export(out: &mut String, symbol: &Symbol, row: &Wrapped, prefix: &str) {
     let Symbol { name, named, arguments, .. } = symbol;
     let next = if prefix.is_empty() { "next" } else { "profiled" };
+    let prefix = if row.both || prefix.is_empty() { prefix } else { "typepack_P" };
     let attempt = if row.when == When::Always { "always" } else { "active" };
     let rest = if arguments.is_empty() { String::new() } else { format!(", {arguments}") };
     if row.when == When::Before {

@@ -122,6 +122,21 @@ pub fn compiled(mpich: &Path, compiler: &str, source: &str, name: &str, more: &[
     target
 }
 
+/// Compiles a Fortran program of `tests/f` with a compiler of an MPI library, as [`compiled`] does.
+#[track_caller]
+pub fn compiled_fortran(compiler: &Path, source: &str, name: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/f").join(source);
+    // Modules and object files would go into the folder in which the compiler runs.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    once(&target, || {
+        let mut command = limited(compiler);
+        command.args(["-O1", "-g"]).arg(&source).arg("-o").arg(&target).current_dir(folder);
+        good(&mut command);
+    });
+    target
+}
+
 /// The variables of a rank.
 pub type Variables<'a> = &'a [(&'a str, &'a str)];
 
