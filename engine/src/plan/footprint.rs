@@ -92,7 +92,8 @@ fn no_data(what: &str) -> Error {
 
 impl Footprint {
     /// Returns the range of bytes that `count` elements touch, relative to displacement 0 of the first one: the first
-    /// byte and one past the last byte.
+    /// byte and one past the last byte. For a count of 0, it is the range of one element.
+    #[doc(hidden)]
     #[inline]
     pub fn reach(&self, count: u64) -> (i128, i128) {
         // This calculation cannot overflow: a product of two 64-bit numbers, plus a 64-bit number, fits in 128 bits.

@@ -1,8 +1,7 @@
-//! Agreement of the ranks of a file: on errors, and on arguments that all ranks must pass alike; and what the ranks
-//! share for this: the shared file pointer, the locks for ranges of the file (`locks.rs`), and the seats at which they
-//! meet.
+//! Agreement of the ranks of a file: on errors, and on arguments that all ranks must pass alike; and what they
+//! share: the shared file pointer, the locks for ranges of the file (`locks.rs`), and the seats at which they meet.
 //!
-//! Every collective call on a file ends its checks with one of these functions. So a rank whose arguments
+//! Every collective call on a file ends its checks with one of the functions for agreement. So a rank whose arguments
 //! are wrong still takes part, all ranks return an error of the same class, and no rank waits forever.
 //!
 //! What the ranks share are words in the part that rank 0 has in a region of the file's communicator. There is no

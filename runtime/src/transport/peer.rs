@@ -3,7 +3,8 @@
 //!
 //! The message engine (`endpoint/engine.rs`) has one [`Peer`] for each rank. The engine passes sends,
 //! matched messages and received envelopes to the peer, and calls [`Peer::advance`] in every turn. The peer
-//! calls the protocols in the order that `choice.rs` gives. Each protocol has its own file.
+//! calls the protocols in the order that `choice.rs` gives; the engine itself begins messages in fragments.
+//! Each protocol has its own file.
 
 use super::choice::fragment_choice::Beginning;
 use super::choice::tuning::{self, Situation, Way};
