@@ -491,7 +491,7 @@ impl Universe {
                 parts.iter().map(|(name, count)| format!("{count} {name}")).collect();
             texts.join(", ")
         };
-        let protocols = match some(&traffic.fragments()) {
+        let protocols = match some(&traffic.parts()) {
             none if none.is_empty() => none,
             some => format!(" ({some})"),
         };

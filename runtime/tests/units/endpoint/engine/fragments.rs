@@ -276,15 +276,15 @@ fn messages_in_parts_count_as_unexpected() {
 /// Checks that fragments which do not fit together are a violation of the protocol, for a posted receive and without
 /// one.
 #[test]
-fn parts_that_do_not_fit_are_a_violation() {
+fn fragments_that_do_not_fit_are_a_violation() {
     let label = Label { context: CONTEXT, tag: 1, bytes: 40_000, types: UNKNOWN };
     let first = Envelope::First(label, 16_000, Method::Vector);
     for (envelopes, text) in [
         (vec![Envelope::Fragment(100)], "no message has begun"),
-        (vec![first, first], "before the last part"),
+        (vec![first, first], "before the last fragment"),
         (
             vec![first, Envelope::Fragment(16_000), Envelope::Fragment(8001)],
-            "the length of the parts",
+            "the length of the fragments",
         ),
     ] {
         for posted in [false, true] {

@@ -265,11 +265,11 @@ fn every_protocol_carries_every_length() {
                 assert_eq!(target[len as usize], 0xee, "{forced:?} {len}");
             }
         }
-        let Traffic { eager, parts, pipelined, fused, private, .. } = here.traffic();
-        assert_eq!(eager + parts + pipelined + fused + private, sent);
+        let Traffic { eager, fragments, pipelined, fused, private, .. } = here.traffic();
+        assert_eq!(eager + fragments + pipelined + fused + private, sent);
         match (forced, eager_limit) {
             (Forced::Packed, 0) | (Forced::Streamed, _) => assert_eq!(pipelined, sent),
-            (Forced::Fragments, _) => assert!(parts > 0 && pipelined > 0 && eager > 0),
+            (Forced::Fragments, _) => assert!(fragments > 0 && pipelined > 0 && eager > 0),
             (Forced::Heap, _) => assert_eq!(fused, sent),
             (Forced::Cma, _) => assert_eq!(private, sent),
             _ => assert!(eager > 0 && private == 0),
