@@ -17,7 +17,7 @@ use super::file::{File, Inner, Split, refused};
 use super::locks::Span;
 use super::mode::Mode;
 use super::representation::Representation;
-use super::transfer::{self, Memory, Transferred, Way};
+use super::transfer::{self, Memory, Transfer, Transferred};
 use super::view::View;
 use crate::comm::{Operation, readable, writable};
 use crate::commit::bytes;
@@ -317,11 +317,11 @@ impl Inner {
             Ok(turn) => turn,
             Err(error) => return (0, Err(error)),
         };
-        let way = Way { view, write, waiter: self.waits(waiter) };
+        let transfer = Transfer { view, write, waiter: self.waits(waiter) };
         // SAFETY: the caller guarantees that the elements stay valid for the direction of the access until
         // the call returns (the condition of `# Safety`).
         let (bytes, result) =
-            unsafe { transfer::run(&self.target, &self.windows, &way, &memory, start) };
+            unsafe { transfer::run(&self.target, &self.windows, &transfer, &memory, start) };
         (view.in_memory(bytes), result)
     }
 

@@ -5,7 +5,7 @@
 //! `pread` brings a whole window of the file, and the plan of the view takes the pieces out of it.
 
 use super::agree::system;
-use super::transfer::{Memory, Target, Way, buffer};
+use super::transfer::{Memory, Target, Transfer, buffer};
 use super::view::View;
 use crate::Result;
 use crate::sys::files::{self, FileKind, Moved};
@@ -33,19 +33,19 @@ fn of_system((done, result): Moved) -> (u64, Result<()>) {
 ///   If `write` is false, they are writable and nobody else accesses them until the call returns.
 pub(super) unsafe fn run(
     file: &Target,
-    way: &Way<'_>,
+    transfer: &Transfer<'_>,
     memory: &Memory<'_>,
     start: u64,
     done: &mut u64,
 ) -> Result<()> {
-    let Way { view, write, .. } = *way;
+    let Transfer { view, write, .. } = *transfer;
     // SAFETY: the caller guarantees that the elements stay valid for the direction of the access (the
     // condition of `# Safety`), and the three functions have the same condition.
     unsafe {
         if write {
-            write_pieces(file, way, memory, start, done)
+            write_pieces(file, transfer, memory, start, done)
         } else if file.kind == FileKind::Stream || view.run().is_some() {
-            read_run(file, way, memory, start, done)
+            read_run(file, transfer, memory, start, done)
         } else {
             read_pieces(file, view, memory, start, done)
         }
@@ -63,14 +63,19 @@ const TURN: Duration = Duration::from_millis(1);
 ///
 /// - `bytes` bytes at `memory` are readable and nobody changes them until the call returns; or, if the access reads the
 ///   stream, they are writable and nobody else accesses them.
-unsafe fn stream(file: &Target, way: &Way<'_>, memory: *mut u8, bytes: u64) -> (u64, Result<()>) {
+unsafe fn stream(
+    file: &Target,
+    transfer: &Transfer<'_>,
+    memory: *mut u8,
+    bytes: u64,
+) -> (u64, Result<()>) {
     let mut done = 0;
     loop {
         let (next, left) = (memory.wrapping_add(done as usize), bytes - done);
         // SAFETY: `done` is at most `bytes`, so the caller guarantees that the `left` bytes at `next` are valid for the
         // direction of the access (the condition of `# Safety`).
         let (moved, result) = unsafe {
-            match way.write {
+            match transfer.write {
                 true => files::write_stream(&file.fd, next, left),
                 false => files::read_stream(&file.fd, next, left),
             }
@@ -78,7 +83,7 @@ unsafe fn stream(file: &Target, way: &Way<'_>, memory: *mut u8, bytes: u64) -> (
         done += moved;
         match result {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if let Err(error) = wait(file, way) {
+                if let Err(error) = wait(file, transfer) {
                     return (done, Err(error));
                 }
             }
@@ -88,12 +93,12 @@ unsafe fn stream(file: &Target, way: &Way<'_>, memory: *mut u8, bytes: u64) -> (
 }
 
 /// Waits until a stream can take or give data.
-fn wait(file: &Target, way: &Way<'_>) -> Result<()> {
+fn wait(file: &Target, transfer: &Transfer<'_>) -> Result<()> {
     loop {
-        if let Some(endpoint) = way.waiter {
+        if let Some(endpoint) = transfer.waiter {
             endpoint.poll_briefly(|_| None::<()>)?;
         }
-        let ready = files::ready(&file.fd, way.write, way.waiter.map(|_| TURN));
+        let ready = files::ready(&file.fd, transfer.write, transfer.waiter.map(|_| TURN));
         if ready.map_err(|error| system("file", &error))? {
             return Ok(());
         }
@@ -107,12 +112,12 @@ fn wait(file: &Target, way: &Way<'_>) -> Result<()> {
 /// - The elements of `memory` are readable and nobody changes them until the call returns.
 unsafe fn write_pieces(
     file: &Target,
-    way: &Way<'_>,
+    transfer: &Transfer<'_>,
     memory: &Memory<'_>,
     start: u64,
     done: &mut u64,
 ) -> Result<()> {
-    let view = way.view;
+    let view = transfer.view;
     let (bytes, direct) = (memory.bytes(), memory.run());
     let first = start + *done;
     let mut packed = if direct.is_some() { Vec::new() } else { buffer(bytes.min(CHUNK))? };
@@ -141,7 +146,7 @@ unsafe fn write_pieces(
                 None => {
                     // SAFETY: the `chunk` bytes at `from` are the packed data in `packed`, or the elements
                     // themselves, which are one readable run; `at` is `within` bytes behind `from`.
-                    let moved = unsafe { stream(file, way, at.cast_mut(), chunk - within) };
+                    let moved = unsafe { stream(file, transfer, at.cast_mut(), chunk - within) };
                     (chunk - within, moved)
                 }
                 Some(pieces) => {
@@ -171,12 +176,12 @@ unsafe fn write_pieces(
 /// - The elements of `memory` are writable and nobody else accesses them until the call returns.
 unsafe fn read_run(
     file: &Target,
-    way: &Way<'_>,
+    transfer: &Transfer<'_>,
     memory: &Memory<'_>,
     start: u64,
     done: &mut u64,
 ) -> Result<()> {
-    let view = way.view;
+    let view = transfer.view;
     let (bytes, direct) = (memory.bytes(), memory.run());
     let mut packed = if direct.is_some() { Vec::new() } else { buffer(bytes.min(CHUNK))? };
     let first = match file.kind {
@@ -193,7 +198,7 @@ unsafe fn read_run(
         let moved = match first {
             // SAFETY: `to` is `packed`, which has `chunk` bytes, or the rest of the only run of the elements,
             // which has `left` bytes and is writable (the condition of `# Safety`).
-            None => unsafe { stream(file, way, to, chunk) },
+            None => unsafe { stream(file, transfer, to, chunk) },
             // SAFETY: `chunk` bytes at `to` are writable: `to` is `packed` or the rest of the run.
             Some(first) => of_system(unsafe { files::read_at(&file.fd, to, chunk, first + *done) }),
         };

@@ -8,7 +8,7 @@
 use super::agree::Waiter;
 use super::file::Inner;
 use super::representation::{Conversion, Converter};
-use super::transfer::{self, Memory, Transferred, Way};
+use super::transfer::{self, Memory, Transfer, Transferred};
 use super::view::{View, datatype_of};
 use crate::commit::bytes;
 use crate::{Plan, Result};
@@ -33,9 +33,9 @@ impl Inner {
         converter: &Converter,
         waiter: Waiter,
     ) -> Transferred {
-        let (mut done, way) = (0, Way { view, write, waiter: self.waits(waiter) });
+        let (mut done, transfer) = (0, Transfer { view, write, waiter: self.waits(waiter) });
         // SAFETY: the caller guarantees that the elements stay valid (the condition of `# Safety`).
-        let result = unsafe { self.converted(&way, layout, start, converter, &mut done) };
+        let result = unsafe { self.converted(&transfer, layout, start, converter, &mut done) };
         (view.in_memory(done), result)
     }
 
@@ -46,13 +46,13 @@ impl Inner {
     /// - The condition of [`run`](Self::run) holds.
     unsafe fn converted(
         &self,
-        way: &Way<'_>,
+        transfer: &Transfer<'_>,
         layout: Elements<&Plan>,
         start: u64,
         converter: &Converter,
         done: &mut u64,
     ) -> Result<()> {
-        let Way { view, write, waiter } = *way;
+        let Transfer { view, write, waiter } = *transfer;
         let element = view.element_bytes(&layout)?;
         if element == 0 || layout.count == 0 {
             return Ok(());
@@ -78,7 +78,7 @@ impl Inner {
             let at = start + position * element;
             // SAFETY: `packed` has the `count * element` bytes of `part`, and only this thread uses it.
             let (moved, result) =
-                unsafe { transfer::run(&self.target, &self.windows, way, &memory, at) };
+                unsafe { transfer::run(&self.target, &self.windows, transfer, &memory, at) };
             let whole = moved / element;
             if !write && whole > 0 {
                 call(whole)?;
@@ -128,13 +128,13 @@ impl Inner {
             Ok(turn) => turn,
             Err(error) => return (0, Err(error)),
         };
-        let way = Way { view, write: true, waiter: self.waits(waiter) };
+        let transfer = Transfer { view, write: true, waiter: self.waits(waiter) };
         let origin = data.as_ptr().cast_mut();
         let memory = Memory::of_bytes(Elements { origin, plan, count: data.len() as u64 });
         // SAFETY: the elements of `memory` are the bytes of `data`, which nobody changes while this function
         // borrows them. A write only reads them.
         let (bytes, result) =
-            unsafe { transfer::run(&self.target, &self.windows, &way, &memory, start) };
+            unsafe { transfer::run(&self.target, &self.windows, &transfer, &memory, start) };
         (view.in_memory(bytes), result)
     }
 }

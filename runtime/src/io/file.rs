@@ -6,6 +6,7 @@
 use super::access::Position;
 use super::agree::{Shared, agree, agree_same, system, system_named, text_words, told};
 use super::background::Channel;
+use super::choosers::{Choosers, FORM};
 use super::hints::Hints;
 use super::mode::Mode;
 use super::open::{Opened, open_one};
@@ -13,7 +14,6 @@ use super::place::{Place, agree_place};
 use super::representation::Representation;
 use super::transfer::{Target, Windows};
 use super::view::View;
-use super::ways::{FORM, Ways};
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::progress::Endpoint;
 use crate::error::check_memory;
@@ -254,8 +254,8 @@ impl File {
         let state = Mutex::new(state);
         let settings = Settings::get()?;
         let both = mode.contains(Mode::READ_WRITE);
-        let ways = settings.tune.measures(FORM.name).then(|| Ways::of(facts.identity.0));
-        let windows = Windows::new(&target, mode.reads(), both, settings.file_method, ways);
+        let choosers = settings.tune.measures(FORM.name).then(|| Choosers::of(facts.identity.0));
+        let windows = Windows::new(&target, mode.reads(), both, settings.file_method, choosers);
         let channels = Default::default();
         let entry = entry.filter(|_| mode.contains(Mode::DELETE_ON_CLOSE));
         let words = shared;

@@ -5,9 +5,10 @@
 //! `open.rs` opens the file in one rank, `mode.rs` has the access modes, `place.rs` finds out which file a name means,
 //! `hints.rs` has the hints, `view.rs` finds the bytes of a view, and `representation.rs` has the representations of
 //! data. `converted.rs` calls the conversion functions of the user. `transfer.rs` moves the bytes, through a window of
-//! the mapped file or by the system calls of `calls.rs`; `ways.rs` measures which of the two is faster. `background.rs`
-//! has the I/O threads for nonblocking accesses. `agree.rs` has the agreement of the ranks on errors and arguments, and
-//! the words that the ranks of a file share; some of these words are the locks for ranges of a file (`locks.rs`).
+//! the mapped file or by the system calls of `calls.rs`; `choosers.rs` measures which of the two is faster.
+//! `background.rs` has the I/O threads for nonblocking accesses. `agree.rs` has the agreement of the ranks on errors
+//! and arguments, and the words that the ranks of a file share; some of these words are the locks for ranges of a file
+//! (`locks.rs`).
 //!
 //! This folder uses `coll/`, `region/` and the values of `halo/`. Only `world.rs` and the C library use this folder.
 
@@ -17,6 +18,7 @@ mod agree;
 mod array;
 mod background;
 mod calls;
+pub(crate) mod choosers;
 mod converted;
 mod file;
 mod hints;
@@ -28,14 +30,13 @@ mod representation;
 mod scope;
 mod transfer;
 mod view;
-pub(crate) mod ways;
 
 pub use access::{Access, Pending, Position, Started};
 pub(crate) use background::register;
+pub(crate) use choosers::report;
 pub use file::{File, Refused, Whence};
 pub use mode::Mode;
 pub use representation::{
     Conversion, Converter, Representation, UserRepresentation, Width, register_representation,
 };
 pub use view::View;
-pub(crate) use ways::report;

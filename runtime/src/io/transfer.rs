@@ -8,8 +8,8 @@
 //! view, so the later of two bytes at the same offset wins.
 //!
 //! An access uses the mapped window of the file ([`Windows`]) if the pieces of its view are short and close. Otherwise
-//! it makes system calls (`calls.rs`). That is the first choice; `ways.rs` measures both ways where either may be the
-//! faster one.
+//! it makes system calls (`calls.rs`). That is the first choice; `choosers.rs` measures both ways where either may be
+//! the faster one.
 //!
 //! An access whose view has many short pieces moves its data by one copy between memory and the window, and not by one
 //! system call for each piece. The window reaches beyond the end of the file, so it need not be mapped anew when the
@@ -28,9 +28,9 @@
 
 use super::agree::system;
 use super::calls;
+use super::choosers::{Access, Choosers};
 use super::representation::Representation;
 use super::view::View;
-use super::ways::{Access, Ways};
 use crate::endpoint::progress::Endpoint;
 use crate::settings::FileMethod;
 use crate::sys::files::{self, FileKind, SizeSignal};
@@ -115,7 +115,7 @@ pub(super) struct Windows {
     /// True if views that are one run of the file are mapped too.
     always: bool,
     /// The measured choices between the window and system calls; `None` if nothing is measured.
-    ways: Option<Arc<Ways>>,
+    choosers: Option<Arc<Choosers>>,
     /// The highest end of an access so far, as an offset in the file.
     reached: AtomicU64,
     kept: Mutex<Kept>,
@@ -176,14 +176,14 @@ impl Window {
 }
 
 impl Windows {
-    /// Makes the windows of a file. `writable` says whether the file is open for reading and writing. `ways` are
+    /// Makes the windows of a file. `writable` says whether the file is open for reading and writing. `choosers` are
     /// the measured choices of its file system, if choices are measured.
     pub fn new(
         target: &Target,
         readable: bool,
         writable: bool,
         method: FileMethod,
-        ways: Option<Arc<Ways>>,
+        choosers: Option<Arc<Choosers>>,
     ) -> Self {
         let usable = readable
             && target.kind == FileKind::Regular
@@ -193,9 +193,9 @@ impl Windows {
                 FileMethod::Auto => files::is_local(&target.fd),
             };
         let (usable, always) = (AtomicBool::new(usable), method == FileMethod::Mapped);
-        let ways = ways.filter(|_| method == FileMethod::Auto);
+        let choosers = choosers.filter(|_| method == FileMethod::Auto);
         let reached = AtomicU64::new(0);
-        Self { usable, writable, always, ways, reached, kept: Mutex::default() }
+        Self { usable, writable, always, choosers, reached, kept: Mutex::default() }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -214,8 +214,8 @@ impl Windows {
     }
 
     /// Returns the measured choices between the window and system calls; `None` if nothing is measured.
-    pub fn ways(&self) -> Option<&Ways> {
-        self.ways.as_deref()
+    pub fn choosers(&self) -> Option<&Choosers> {
+        self.choosers.as_deref()
     }
 
     /// Returns an access of `bytes` view bytes from `start` on: the facts on which the choice of its way
@@ -309,7 +309,7 @@ impl Windows {
 
 /// How an access moves its data.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Way<'a> {
+pub(super) struct Transfer<'a> {
     /// The view.
     pub view: &'a View,
     /// True if the access writes the file.
@@ -474,11 +474,11 @@ pub(super) fn buffer(bytes: u64) -> Result<Vec<u8>> {
 pub(super) unsafe fn run(
     file: &Target,
     windows: &Windows,
-    way: &Way<'_>,
+    transfer: &Transfer<'_>,
     memory: &Memory<'_>,
     start: u64,
 ) -> Transferred {
-    let Way { view, write, .. } = *way;
+    let Transfer { view, write, .. } = *transfer;
     let _signal = write.then(SizeSignal::block);
     let mut done = 0;
     let suits = match view.run() {
@@ -486,15 +486,15 @@ pub(super) unsafe fn run(
         None => view.distance() <= CLOSE,
     };
     let can_map = view.has_order() && windows.may_map(write);
-    let ways = windows.ways().filter(|_| can_map && memory.external.is_none());
-    let (use_window, trial) = match ways {
-        Some(ways) => ways.pick(windows.access(view, write, start, memory.bytes()), suits),
+    let choosers = windows.choosers().filter(|_| can_map && memory.external.is_none());
+    let (use_window, trial) = match choosers {
+        Some(choosers) => choosers.pick(windows.access(view, write, start, memory.bytes()), suits),
         None => (suits && can_map, None),
     };
     let finished = |done: u64| {
         // A read that meets the end of the file moves less data, so its time says nothing about accesses of its size.
-        if let (Some(ways), Some(trial), true) = (ways, &trial, done == memory.bytes()) {
-            ways.report(trial);
+        if let (Some(choosers), Some(trial), true) = (choosers, &trial, done == memory.bytes()) {
+            choosers.report(trial);
         }
     };
     if use_window {
@@ -511,7 +511,7 @@ pub(super) unsafe fn run(
     }
     // SAFETY: the caller guarantees that the elements stay valid for the direction of the access. `done` is
     // at most their length, because `through_window` counts only bytes that it has moved.
-    let result = unsafe { calls::run(file, way, memory, start, &mut done) };
+    let result = unsafe { calls::run(file, transfer, memory, start, &mut done) };
     finished(done);
     (done, result)
 }

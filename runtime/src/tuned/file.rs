@@ -115,7 +115,7 @@ mod tests {
         let names: BTreeSet<&str> = FORMS.iter().map(|form| form.name).collect();
         assert_eq!(names.len(), FORMS.len());
         // `TYPEPACK_TUNE` can switch each of them off.
-        let all = FORMS.into_iter().chain([&crate::io::ways::FORM]);
+        let all = FORMS.into_iter().chain([&crate::io::choosers::FORM]);
         assert!(all.into_iter().all(|form| CHOOSERS.contains(&form.name)));
         // The longest line times the number of keys.
         let most: usize = FORMS.iter().map(|form| form.keys() * 100).sum();

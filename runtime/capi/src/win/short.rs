@@ -7,6 +7,7 @@
 
 use super::{CACHE, WINDOWS, hold};
 use crate::abi;
+use crate::buffer::is_low;
 use crate::coll::op;
 use crate::count_width::Number;
 use crate::error::Result;
@@ -34,13 +35,6 @@ static TYPES: OnceLock<[Option<Named>; HANDLES]> = OnceLock::new();
 
 /// The greatest number of bytes that a short call copies.
 const MOST: u64 = 256;
-
-/// Returns whether an address is null or another sentinel (`MPI_IN_PLACE`), or lies in the first page, where no memory
-/// can be. The usual way of the call then reports the error.
-#[inline]
-fn is_low<T>(address: *const T) -> bool {
-    (address as usize) < 4096
-}
 
 /// Fills the table of the predefined datatypes. Each call that makes a window does this before.
 pub fn prepare() {

@@ -5,7 +5,7 @@
 //! for other writers of the file, and a window has a price for each page that it touches for the first time. So
 //! there is one choice (`typepack_engine::choice`) for each key of an [`Access`], which begins with the static order.
 //!
-//! All files of a process on one file system share their choosers ([`Ways::of`]), because a program opens many
+//! All files of a process on one file system share their choosers ([`Choosers::of`]), because a program opens many
 //! files for a few accesses each. Each rank chooses alone. A choice changes no result. With `TYPEPACK_TUNE=off`
 //! and with a forced way (`TYPEPACK_IO`) there are no choosers.
 //!
@@ -21,8 +21,8 @@ use typepack_engine::choice::{Candidate, Choice, Form, Key, Pick, Sizes};
 /// copied in much less time than a call takes.
 const LONG: u64 = 4 << 10;
 
-/// What the choice depends on, and the ways. Files have no lines in a tune file: another file system may lie behind the
-/// same path in the next job.
+/// What the choice depends on, and the candidates. Files have no lines in a tune file: another file system may lie
+/// behind the same path in the next job.
 pub(crate) static FORM: Form = Form {
     name: "files",
     title: "file accesses",
@@ -101,7 +101,7 @@ struct Entry {
 
 /// The choices of a file system.
 #[derive(Debug)]
-pub(super) struct Ways(Vec<Entry>);
+pub(super) struct Choosers(Vec<Entry>);
 
 /// An access whose time the chooser wants to know.
 #[derive(Debug)]
@@ -113,15 +113,15 @@ pub(super) struct Trial {
 }
 
 /// The choosers of the file systems of this process, by the numbers of the file systems.
-static SYSTEM_WAYS: Mutex<Vec<(u64, Arc<Ways>)>> = Mutex::new(Vec::new());
+static SYSTEM_CHOOSERS: Mutex<Vec<(u64, Arc<Choosers>)>> = Mutex::new(Vec::new());
 
 /// Returns one line for each kind of accesses to files whose ways have been compared.
 pub(crate) fn report() -> Vec<String> {
-    let all = SYSTEM_WAYS.lock().unwrap_or_else(PoisonError::into_inner);
-    all.iter().flat_map(|(_, ways)| ways.lines()).collect()
+    let all = SYSTEM_CHOOSERS.lock().unwrap_or_else(PoisonError::into_inner);
+    all.iter().flat_map(|(_, choosers)| choosers.lines()).collect()
 }
 
-impl Ways {
+impl Choosers {
     fn lines(&self) -> Vec<String> {
         let line = |entry: &Entry| {
             let choice = entry.choice.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,15 +136,15 @@ impl Ways {
 
     /// Returns the choosers of the file system with the number `system`.
     pub fn of(system: u64) -> Arc<Self> {
-        let mut all = SYSTEM_WAYS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, ways)) = all.iter().find(|(number, _)| *number == system) {
-            return ways.clone();
+        let mut all = SYSTEM_CHOOSERS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, choosers)) = all.iter().find(|(number, _)| *number == system) {
+            return choosers.clone();
         }
-        let ways = Arc::new(Self::new());
+        let choosers = Arc::new(Self::new());
         if all.len() < SYSTEMS {
-            all.push((system, ways.clone()));
+            all.push((system, choosers.clone()));
         }
-        ways
+        choosers
     }
 
     /// Returns whether an access uses the window, and the trial if the access's time is to be reported. `suits` is true
@@ -163,8 +163,8 @@ impl Ways {
             }
         }
         let mut choice = entry.choice.lock().unwrap_or_else(PoisonError::into_inner);
-        let ways = [true, false].map(UsesWindow).to_vec();
-        let new = || Choice::new(key, ways, || Some(UsesWindow(suits)), None);
+        let candidates = [true, false].map(UsesWindow).to_vec();
+        let new = || Choice::new(key, candidates, || Some(UsesWindow(suits)), None);
         let choice = choice.get_or_insert_with(new);
         let Pick { way, timed } = choice.pick();
         let UsesWindow(is_mapped) = choice.at(way);
@@ -202,7 +202,7 @@ mod tests {
     /// Makes `accesses` accesses. Those that use the window take `window` ns, the others `calls` ns. Returns how
     /// many used the window.
     fn work(
-        ways: &Ways,
+        choosers: &Choosers,
         access: Access,
         suits: bool,
         accesses: usize,
@@ -210,10 +210,10 @@ mod tests {
     ) -> usize {
         let mut mapped = 0;
         for _ in 0..accesses {
-            let (is_mapped, trial) = ways.pick(access, suits);
+            let (is_mapped, trial) = choosers.pick(access, suits);
             mapped += usize::from(is_mapped);
             if let Some(trial) = trial {
-                ways.note(&trial, Duration::from_nanos(if is_mapped { window } else { calls }));
+                choosers.note(&trial, Duration::from_nanos(if is_mapped { window } else { calls }));
             }
         }
         mapped
@@ -221,28 +221,28 @@ mod tests {
 
     #[test]
     fn the_faster_way_wins_and_the_static_choice_comes_first() {
-        let ways = Ways::new();
-        assert!(!ways.pick(RUN, false).0 && !ways.pick(RUN, false).0);
-        work(&ways, RUN, false, 2000, [300, 1300]);
-        assert!(work(&ways, RUN, false, 1000, [300, 1300]) > 950);
+        let choosers = Choosers::new();
+        assert!(!choosers.pick(RUN, false).0 && !choosers.pick(RUN, false).0);
+        work(&choosers, RUN, false, 2000, [300, 1300]);
+        assert!(work(&choosers, RUN, false, 1000, [300, 1300]) > 950);
         let line = "from 4 KiB, file accesses, writes, one run: mapped window (4.33 times as fast as the next)";
-        assert_eq!(ways.lines(), [line]);
+        assert_eq!(choosers.lines(), [line]);
         // The other keys do not learn from these accesses.
         let read = Access { write: false, ..RUN };
-        assert!(!ways.pick(read, false).0);
-        assert!(work(&ways, read, true, 2000, [300, 200]) < 500);
+        assert!(!choosers.pick(read, false).0);
+        assert!(work(&choosers, read, true, 2000, [300, 200]) < 500);
         // The machine changes.
-        work(&ways, RUN, false, 20_000, [3000, 1300]);
-        assert!(work(&ways, RUN, false, 1000, [3000, 1300]) < 50);
+        work(&choosers, RUN, false, 20_000, [3000, 1300]);
+        assert!(work(&choosers, RUN, false, 1000, [3000, 1300]) < 50);
     }
 
     #[test]
     fn short_pieces_are_never_written_by_calls() {
-        let ways = Ways::new();
+        let choosers = Choosers::new();
         let short = Access { piece: Some(8), bytes: 1 << 20, ..RUN };
-        assert_eq!(work(&ways, short, true, 3000, [900, 1]), 3000);
+        assert_eq!(work(&choosers, short, true, 3000, [900, 1]), 3000);
         let long = Access { piece: Some(1 << 16), ..short };
-        assert!(work(&ways, long, true, 3000, [900, 100]) < 1000);
+        assert!(work(&choosers, long, true, 3000, [900, 100]) < 1000);
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn files_of_one_system_share_their_choosers() {
         let number = u64::MAX - u64::from(std::process::id());
-        assert!(Arc::ptr_eq(&Ways::of(number), &Ways::of(number)));
-        assert!(!Arc::ptr_eq(&Ways::of(number), &Ways::of(number - 1)));
+        assert!(Arc::ptr_eq(&Choosers::of(number), &Choosers::of(number)));
+        assert!(!Arc::ptr_eq(&Choosers::of(number), &Choosers::of(number - 1)));
     }
 }
