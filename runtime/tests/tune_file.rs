@@ -11,7 +11,7 @@ use typepack::{Datatype, Named, Op, Universe, commit};
 const WORDS: usize = 8 << 10;
 
 /// The first line of a file of this version.
-const FIRST: &str = "typepack tune file 3";
+const FIRST: &str = "typepack tune file 4";
 
 /// A folder that is removed at the end of the test.
 struct Folder(PathBuf);

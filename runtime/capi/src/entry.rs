@@ -1,10 +1,10 @@
 //! The functions through which every call from C enters the library. They check that the call is allowed at
 //! this stage of the process, refuse it if memory is short, catch panics, and call error handlers.
 //!
-//! Every exported function (`exports.rs`) calls its implementation through this module. The implementation
-//! returns a [`Result`]. If the implementation fails, this module calls the error handler of the call's
-//! object (`error/handler.rs`), for example of its communicator. If the error handler returns, the exported
-//! function returns the error code.
+//! Every exported function (`exports.rs`) calls its implementation through this module, unless a short way
+//! (`win/short.rs`) has done the whole call. The implementation returns a [`Result`]. If the implementation fails,
+//! this module calls the error handler of the call's object (`error/handler.rs`), for example of its communicator.
+//! If the error handler returns, the exported function returns the error code.
 
 use crate::abi;
 use crate::comm::{self, world};
@@ -52,6 +52,13 @@ pub fn always<E: Into<Failure>>(
     call: impl FnOnce() -> std::result::Result<(), E>,
 ) -> c_int {
     begin::<false, E>(name, at, call)
+}
+
+/// Returns whether a call may go its short way: the program may make most calls. The short way does not wait, allocates
+/// nothing and does not panic. So it needs nothing that [`enter`] does.
+#[inline(always)]
+pub fn may_be_short() -> bool {
+    !attention::is_for(attention::CLOSED)
 }
 
 /// Runs a function. `NEEDS_OPEN` says whether the library must be initialised.

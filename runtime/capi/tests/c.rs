@@ -147,6 +147,14 @@ fn an_exception_out_of_a_callback_is_one_line() {
     assert!(!good && text.lines().filter(|other| other.starts_with(line)).count() == 1, "{text}");
 }
 
+/// The short way of a call must not serve a program that has left MPI.
+#[test]
+fn a_short_call_after_finalize_is_one_line() {
+    let (text, good) = printed("finalized", &[]);
+    let told = |line: &&str| line.contains("MPI_Put") && line.contains("after MPI_Finalize");
+    assert!(!good && text.lines().filter(told).count() == 1, "{text}");
+}
+
 /// Tests neighbourhood collectives with two transports, with the check of types, and without spinning.
 #[test]
 fn neighbors_every_way() {

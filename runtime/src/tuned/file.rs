@@ -7,12 +7,12 @@
 //! The file is text. The first line has the version, the second line a hash of the processor's description:
 //!
 //! ```text
-//! typepack tune file 3
+//! typepack tune file 4
 //! processor 5c0f4bd0e2f7a911
 //! messages contiguous heap contiguous shared near 65536 in-place-repeat
 //! parts near 65536 vector
 //! collective allreduce 2 near alone 65536 slices
-//! pieces near alone 16384 repeat
+//! pieces near 16384 repeat
 //! copies own 131072 pages
 //! ```
 //!
@@ -33,7 +33,7 @@ pub(super) static FORMS: [&Form; 5] =
 /// Maximum length of a tune file in bytes. The longest file that typepack writes is shorter.
 pub const FILE_MAX: u64 = 2 << 20;
 
-const VERSION: &str = "typepack tune file 3";
+const VERSION: &str = "typepack tune file 4";
 
 /// The beginning of the first line of a tune file of any version.
 const OURS: &str = "typepack tune file ";
@@ -87,7 +87,7 @@ mod tests {
         "messages contiguous heap contiguous shared near 65536 in-place-vector",
         "parts near 65536 rts",
         "collective allreduce-by-a-user's-function 2 near alone 65536 slices-other-pieces",
-        "pieces near alone 16384 vector",
+        "pieces near 16384 vector",
         "copies own 131072 vector",
         "copies others 16384 vector",
     ];
@@ -133,13 +133,13 @@ mod tests {
         assert!(parse(&good, "two").unwrap_err().contains("another processor"));
         assert!(is_ours(&good) && VERSION.starts_with(OURS) && !is_ours("export TYPEPACK_"));
         assert!(parse("", "one").unwrap_err().contains("first line"));
-        let older = good.replace("file 3", "file 2");
+        let older = good.replace("file 4", "file 3");
         assert!(parse(&older, "one").unwrap_err().contains("first line"));
         for (old, new, line) in [
             ("shared", "Shared", 3),
             ("parts", "part", 4),
             ("allreduce", "allreduced", 5),
-            ("alone 16384", "alone 1", 6),
+            ("near 16384", "near 1", 6),
             ("pieces near", "\npieces near", 6),
             ("own 131072", "its own 131072", 7),
             ("copies others", "copies other", 8),

@@ -218,7 +218,6 @@ unsafe fn accumulate_at<W: CountWidth>(
 ///
 /// - `origin_addr` is readable for its elements, which do not overlap those at the target.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-#[inline(always)]
 pub unsafe fn put<W: CountWidth>(
     origin_addr: *const c_void,
     origin_count: W::Count,
@@ -231,22 +230,6 @@ pub unsafe fn put<W: CountWidth>(
 ) -> Result {
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
-    // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
-    unsafe {
-        if short::put(origin, target, win) {
-            return Ok(());
-        }
-        put_any::<W>(origin, target, win)
-    }
-}
-
-/// `MPI_Put` of all elements that `short.rs` does not serve.
-///
-/// # Safety
-///
-/// - The condition of [`put`].
-#[inline(never)]
-unsafe fn put_any<W: CountWidth>(origin: Buffer<W>, target: AtTarget<W>, win: raw::Win) -> Result {
     let win = hold(win)?;
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
     unsafe { put_to::<W>(&win, origin, target, None) }
@@ -259,7 +242,6 @@ unsafe fn put_any<W: CountWidth>(origin: Buffer<W>, target: AtTarget<W>, win: ra
 /// - `origin_addr` is writable for its elements, which nobody else accesses and which do not overlap those at the
 ///   target.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-#[inline(always)]
 pub unsafe fn get<W: CountWidth>(
     origin_addr: *mut c_void,
     origin_count: W::Count,
@@ -270,30 +252,9 @@ pub unsafe fn get<W: CountWidth>(
     target_datatype: raw::Datatype,
     win: raw::Win,
 ) -> Result {
-    let origin = (origin_addr, origin_count, origin_datatype);
+    let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
-    // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of `# Safety`).
-    unsafe {
-        if short::get(origin, target, win) {
-            return Ok(());
-        }
-        get_any::<W>(origin, target, win)
-    }
-}
-
-/// `MPI_Get` of all elements that `short.rs` does not serve.
-///
-/// # Safety
-///
-/// - The condition of [`get`].
-#[inline(never)]
-unsafe fn get_any<W: CountWidth>(
-    origin: (*mut c_void, W::Count, raw::Datatype),
-    target: AtTarget<W>,
-    win: raw::Win,
-) -> Result {
     let win = hold(win)?;
-    let origin = (origin.0.cast_const(), origin.1, origin.2);
     // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of `# Safety`).
     unsafe { get_from::<W>(&win, origin, target, None) }
 }
@@ -355,7 +316,6 @@ pub unsafe fn rget<W: CountWidth>(
 ///
 /// - `origin_addr` is readable for its elements, which do not overlap those at the target.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-#[inline(always)]
 pub unsafe fn accumulate<W: CountWidth>(
     origin_addr: *const c_void,
     origin_count: W::Count,
@@ -369,30 +329,9 @@ pub unsafe fn accumulate<W: CountWidth>(
 ) -> Result {
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
-    // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
-    unsafe {
-        if short::accumulate(origin, target, op, win) {
-            return Ok(());
-        }
-        accumulate_any::<W>(origin, target, op, win)
-    }
-}
-
-/// `MPI_Accumulate` of all elements that `short.rs` does not serve.
-///
-/// # Safety
-///
-/// - The condition of [`accumulate`].
-#[inline(never)]
-unsafe fn accumulate_any<W: CountWidth>(
-    origin: Buffer<W>,
-    target: AtTarget<W>,
-    op: raw::Op,
-    win: raw::Win,
-) -> Result {
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`). There is no result.
     unsafe {
-        if short::accumulate_many(origin, target, op, win)? {
+        if short::accumulate_more(origin, target, op, win)? {
             return Ok(());
         }
         accumulate_at::<W>(&*hold(win)?, origin, None, target, (op, None))
@@ -452,7 +391,7 @@ pub unsafe fn get_accumulate<W: CountWidth>(
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the buffers are valid and do not overlap (the conditions of `# Safety`).
     unsafe {
-        if short::get_accumulate(origin, result, target, op, win) {
+        if short::single(origin, result, target, op).is_some_and(|single| single.run(win)) {
             return Ok(());
         }
         let result = (result.0.cast_const(), result.1, result.2);
@@ -508,7 +447,6 @@ fn check_predefined(ty: &types::Type) -> Result {
 /// - `origin_addr` is readable for an element, unless the operation is `MPI_NO_OP`.
 /// - `result_addr` is writable for an element, and nobody else accesses it.
 /// - The element at `origin_addr`, the element at `result_addr` and the element at the target do not overlap.
-#[inline(always)]
 pub unsafe fn fetch_and_op(
     origin_addr: *const c_void,
     result_addr: *mut c_void,
@@ -518,29 +456,12 @@ pub unsafe fn fetch_and_op(
     op: raw::Op,
     win: raw::Win,
 ) -> Result {
-    let (values, at) = ((origin_addr, result_addr), (target_rank, target_disp));
+    let (origin, at) = (origin_addr, (target_rank, target_disp));
+    let single = short::Single { op, ty: datatype, origin, result: Some(result_addr), at };
     // SAFETY: the elements are valid and do not overlap (the conditions of `# Safety`).
-    unsafe {
-        if short::fetch_and_op(values, datatype, at, op, win) {
-            return Ok(());
-        }
-        fetch_any(values, datatype, at, op, win)
+    if unsafe { single.run(win) } {
+        return Ok(());
     }
-}
-
-/// `MPI_Fetch_and_op` of all elements that `short.rs` does not serve.
-///
-/// # Safety
-///
-/// - The conditions of [`fetch_and_op`].
-#[inline(never)]
-unsafe fn fetch_any(
-    (origin_addr, result_addr): (*const c_void, *mut c_void),
-    datatype: raw::Datatype,
-    (target_rank, target_disp): (c_int, Aint),
-    op: raw::Op,
-    win: raw::Win,
-) -> Result {
     let win = hold(win)?;
     let update = update(op, true)?;
     let rank = target(target_rank, "target_rank")?;
@@ -571,7 +492,6 @@ unsafe fn fetch_any(
 ///
 /// - `origin_addr` and `compare_addr` are readable for an element.
 /// - `result_addr` is writable for an element, and nobody else accesses it.
-#[inline(always)]
 pub unsafe fn compare_and_swap(
     origin_addr: *const c_void,
     compare_addr: *const c_void,
@@ -583,26 +503,9 @@ pub unsafe fn compare_and_swap(
 ) -> Result {
     let (values, at) = ((origin_addr, compare_addr, result_addr), (target_rank, target_disp));
     // SAFETY: the elements are valid (the conditions of `# Safety`).
-    unsafe {
-        if short::compare_and_swap(values, datatype, at, win) {
-            return Ok(());
-        }
-        swap_any(values, datatype, at, win)
+    if unsafe { short::swap_in_turn(values, datatype, at, win) } {
+        return Ok(());
     }
-}
-
-/// `MPI_Compare_and_swap` of all elements that `short.rs` does not serve.
-///
-/// # Safety
-///
-/// - The conditions of [`compare_and_swap`].
-#[inline(never)]
-unsafe fn swap_any(
-    (origin_addr, compare_addr, result_addr): (*const c_void, *const c_void, *mut c_void),
-    datatype: raw::Datatype,
-    (target_rank, target_disp): (c_int, Aint),
-    win: raw::Win,
-) -> Result {
     let win = hold(win)?;
     let rank = target(target_rank, "target_rank")?;
     let ty = types::hold(datatype)?;

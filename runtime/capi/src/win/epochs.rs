@@ -1,6 +1,6 @@
 //! The calls that begin and end epochs, and those that complete operations (MPI-5.0 section 12.5).
 
-use super::{hold, short, target};
+use super::{hold, target};
 use crate::abi;
 use crate::argument::Output;
 use crate::error::{Failure, Result};
@@ -102,20 +102,12 @@ pub fn unlock_all(win: raw::Win) -> Result {
 }
 
 /// `MPI_Win_flush`.
-#[inline(always)]
 pub fn flush(rank: c_int, win: raw::Win) -> Result {
-    if short::flush(rank, win) {
-        return Ok(());
-    }
     with_target(win, rank, Window::flush)
 }
 
 /// `MPI_Win_flush_local`.
-#[inline(always)]
 pub fn flush_local(rank: c_int, win: raw::Win) -> Result {
-    if short::flush(rank, win) {
-        return Ok(());
-    }
     with_target(win, rank, Window::flush_local)
 }
 

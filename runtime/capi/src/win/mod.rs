@@ -2,7 +2,7 @@
 //!
 //! `manage.rs` makes and frees windows, and has the calls about their memory and hints. `attribute.rs` has the calls
 //! about their attributes, `epochs.rs` the calls that synchronise, and `access.rs` the calls that read and write the
-//! memory of other ranks; `short.rs` is the shortest way of these calls.
+//! memory of other ranks; `short.rs` is the short way of these calls.
 //!
 //! The runtime's window (`typepack::rma::Window`) checks epochs, ranks, displacements and types. This folder checks
 //! handles, pointers and counts, and converts values.
@@ -11,7 +11,7 @@ pub mod access;
 pub mod attribute;
 pub mod epochs;
 pub mod manage;
-mod short;
+pub mod short;
 
 use crate::abi;
 use crate::argument::{Output, Text, TextOutput};

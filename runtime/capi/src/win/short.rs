@@ -1,15 +1,19 @@
 //! The short way of the calls that read and write the memory of other ranks: a few elements of a predefined type, in
 //! memory that this rank can map. Such a call takes a few nanoseconds, so every instruction counts.
 //!
-//! Each function returns whether it has done the whole call. If not, nothing has happened, and the caller goes the way
-//! of `access.rs` and `epochs.rs`, which serves all cases and finds all errors. So these functions check whether a call
-//! is the usual one, and never say what is wrong with it.
+//! Each function returns whether it has done the whole call. If not, nothing has happened, and the call goes the way of
+//! `access.rs` and `epochs.rs`, which serves all cases and finds all errors. So these functions check whether a call is
+//! the usual one, and never say what is wrong with it.
+//!
+//! The exported functions call a function of this file before anything else (`short` in `abi/built.csv`): such a
+//! function does not wait, allocates nothing and does not panic, so it needs nothing that `entry.rs` does. `access.rs`
+//! calls the others, which may have to wait for a lock.
 
 use super::{CACHE, WINDOWS, hold};
 use crate::abi;
 use crate::buffer::is_low;
 use crate::coll::op;
-use crate::count_width::Number;
+use crate::count_width::{CountWidth, Number};
 use crate::error::Result;
 use crate::raw::{self, Aint};
 use std::ffi::{c_int, c_void};
@@ -74,32 +78,102 @@ fn bytes_of(count: impl Number, ty: raw::Datatype) -> Option<u64> {
     (count <= MOST && bytes.wrapping_sub(1) < MOST).then_some(bytes)
 }
 
-/// Returns the update of an element of a type, if it needs no function.
-#[inline(always)]
-fn simple(op: raw::Op, ty: raw::Datatype, has_result: bool) -> Option<SimpleUpdate> {
-    let known = known(ty);
-    let is_wide = match known & SIZE {
-        8 => true,
-        4 => false,
-        _ => return None,
-    };
-    let elements = match known {
-        _ if known & INTEGERS != 0 => ElementKind::Integers,
-        _ if known & REALS != 0 => ElementKind::Reals,
-        _ => ElementKind::Others,
-    };
-    let update = match op.0 {
-        abi::SUM => Update::Combine(Operator::Sum),
-        abi::REPLACE => Update::Replace,
-        abi::NO_OP if has_result => Update::NoOp,
-        _ => return None,
-    };
-    SimpleUpdate::new(update, elements, is_wide)
+/// An update of one element.
+#[derive(Clone, Copy)]
+pub struct Single {
+    pub op: raw::Op,
+    pub ty: raw::Datatype,
+    pub origin: *const c_void,
+    /// Where the old value goes; `None` if the call does not return it.
+    pub result: Option<*mut c_void>,
+    /// The rank of the target and the displacement there.
+    pub at: (c_int, Aint),
 }
 
-/// Returns the update of an element of a type by a predefined operation.
-fn other(op: raw::Op, ty: raw::Datatype) -> Option<ElementUpdate> {
-    combination(op, ty).and_then(|(update, named)| ElementUpdate::new(update, named))
+impl Single {
+    /// Returns whether the addresses in this process may be those of elements. `MPI_NO_OP` has no operand.
+    #[inline(always)]
+    fn has_elements(&self) -> bool {
+        let has_operand =
+            !is_low(self.origin) || (self.result.is_some() && self.op.0 == abi::NO_OP);
+        has_operand && self.result.is_none_or(|result| !is_low(result))
+    }
+
+    /// Returns the update, if it needs no function.
+    #[inline(always)]
+    fn simple(&self) -> Option<SimpleUpdate> {
+        let known = known(self.ty);
+        let is_wide = match known & SIZE {
+            8 => true,
+            4 => false,
+            _ => return None,
+        };
+        let elements = match known {
+            _ if known & INTEGERS != 0 => ElementKind::Integers,
+            _ if known & REALS != 0 => ElementKind::Reals,
+            _ => ElementKind::Others,
+        };
+        let update = match self.op.0 {
+            abi::SUM => Update::Combine(Operator::Sum),
+            abi::REPLACE => Update::Replace,
+            abi::NO_OP if self.result.is_some() => Update::NoOp,
+            _ => return None,
+        };
+        SimpleUpdate::new(update, elements, is_wide)
+    }
+
+    /// Returns the update, also if it needs a function.
+    fn any(&self) -> Option<ElementUpdate> {
+        let other = || {
+            let (update, named) = combination(self.op, self.ty)?;
+            ElementUpdate::new(update, named)
+        };
+        self.simple().map(Into::into).or_else(other)
+    }
+
+    /// Returns the addresses of the operand and of the old value, as the runtime takes them.
+    #[inline(always)]
+    fn values(&self) -> (*const u8, *mut u8) {
+        (self.origin.cast(), self.result.unwrap_or_default().cast())
+    }
+
+    /// Updates the element, if the update needs no function and the target permits instructions.
+    ///
+    /// # Safety
+    ///
+    /// - `origin` is null or readable for an element, unless the operation is `MPI_NO_OP`. `result` is null or writable
+    ///   for an element, and nobody else accesses it. No two of these and the element at the target overlap.
+    #[inline(always)]
+    unsafe fn run_short(self, win: raw::Win) -> bool {
+        if !self.has_elements() {
+            return false;
+        }
+        let Some(update) = self.simple() else { return false };
+        let at = place(self.at);
+        // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
+        unsafe {
+            window(win)
+                .is_some_and(|window| window.update_short(update.into(), self.values(), at.0, at.1))
+        }
+    }
+
+    /// Updates the element, also if the update needs a function, or if the target uses locks.
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`run_short`](Self::run_short).
+    #[inline(never)]
+    pub unsafe fn run(self, win: raw::Win) -> bool {
+        let (true, Some(update)) = (self.has_elements(), self.any()) else { return false };
+        let (values, at) = (self.values(), place(self.at));
+        // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
+        unsafe {
+            window(win).is_some_and(|window| {
+                window.update_short(update, values, at.0, at.1)
+                    || window.update_in_turn(update, values, at.0, at.1)
+            })
+        }
+    }
 }
 
 /// Returns a predefined operation as an update, and the predefined type of a handle.
@@ -112,135 +186,108 @@ fn combination(op: raw::Op, ty: raw::Datatype) -> Option<(Update, Named)> {
     Some((update, named))
 }
 
-/// Calls `work` with the window of a handle that this thread has used recently.
+/// Returns the window of a handle that this thread has used recently.
 ///
 /// # Safety
 ///
-/// - `work` looks up no window, and runs no code of the program.
+/// - The caller looks up no window and runs no code of the program as long as it uses the result.
 #[inline(always)]
-unsafe fn with(win: raw::Win, work: impl FnOnce(&Window) -> bool) -> bool {
-    // SAFETY: the caller guarantees the condition.
-    unsafe { WINDOWS.probe(&CACHE, win.0, |win| work(&win.window)) }.unwrap_or(false)
+unsafe fn window<'a>(win: raw::Win) -> Option<&'a Window> {
+    // SAFETY: the closure calls nothing.
+    let window = unsafe { WINDOWS.probe(&CACHE, win.0, |win| &raw const win.window) }?;
+    // SAFETY: the thread's cache keeps the window until the thread looks up another one, and the caller does not (the
+    // condition of `# Safety`).
+    Some(unsafe { &*window })
 }
 
-/// Returns the number of a rank. A negative one becomes a number that no rank has.
+/// Returns the rank and the displacement of a call as the runtime takes them. A negative rank becomes a number that no
+/// rank has.
 #[inline(always)]
-fn rank_of(rank: c_int) -> usize {
-    rank as u32 as usize
+fn place((rank, displacement): (c_int, Aint)) -> (usize, i64) {
+    (rank as u32 as usize, displacement as i64)
 }
-
-/// The elements of a call at its target: rank, displacement, count and datatype.
-type AtTarget<N> = (c_int, Aint, N, raw::Datatype);
 
 /// `MPI_Put`.
 ///
 /// # Safety
 ///
-/// - `origin` is null or readable for its elements, which do not overlap those at the target.
+/// - `origin_addr` is null or readable for its elements, which do not overlap those at the target.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 #[inline(always)]
-pub unsafe fn put<N: Number>(
-    (origin, count, ty): (*const c_void, N, raw::Datatype),
-    (rank, displacement, there, type_there): AtTarget<N>,
+pub unsafe fn put<W: CountWidth>(
+    origin_addr: *const c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
     win: raw::Win,
 ) -> bool {
-    let Some(bytes) = bytes_of(count, ty) else { return false };
-    if (count.wide(), ty) != (there.wide(), type_there) || is_low(origin) {
+    let Some(bytes) = bytes_of(origin_count, origin_datatype) else { return false };
+    let is_same = (origin_count.wide(), origin_datatype) == (target_count.wide(), target_datatype);
+    if !is_same || is_low(origin_addr) {
         return false;
     }
-    let (rank, displacement) = (rank_of(rank), displacement as i64);
+    let (from, at) = (origin_addr.cast(), place((target_rank, target_disp)));
     // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
-    unsafe { with(win, |window| window.put_short(origin.cast(), bytes, rank, displacement)) }
+    unsafe { window(win).is_some_and(|window| window.put_short(from, bytes, at.0, at.1)) }
 }
 
 /// `MPI_Get`.
 ///
 /// # Safety
 ///
-/// - `origin` is null or writable for its elements, which nobody else accesses and which do not overlap those at the
-///   target.
+/// - `origin_addr` is null or writable for its elements, which nobody else accesses and which do not overlap those at
+///   the target.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 #[inline(always)]
-pub unsafe fn get<N: Number>(
-    (origin, count, ty): (*mut c_void, N, raw::Datatype),
-    (rank, displacement, there, type_there): AtTarget<N>,
+pub unsafe fn get<W: CountWidth>(
+    origin_addr: *mut c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
     win: raw::Win,
 ) -> bool {
-    let Some(bytes) = bytes_of(count, ty) else { return false };
-    if (count.wide(), ty) != (there.wide(), type_there) || is_low(origin) {
+    let Some(bytes) = bytes_of(origin_count, origin_datatype) else { return false };
+    let is_same = (origin_count.wide(), origin_datatype) == (target_count.wide(), target_datatype);
+    if !is_same || is_low(origin_addr) {
         return false;
     }
-    let (rank, displacement) = (rank_of(rank), displacement as i64);
+    let (to, at) = (origin_addr.cast(), place((target_rank, target_disp)));
     // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
-    unsafe { with(win, |window| window.get_short(origin.cast(), bytes, rank, displacement)) }
+    unsafe { window(win).is_some_and(|window| window.get_short(to, bytes, at.0, at.1)) }
 }
 
 /// `MPI_Accumulate` of one element.
 ///
 /// # Safety
 ///
-/// - `origin` is null or readable for its elements, which do not overlap those at the target.
+/// - `origin_addr` is null or readable for its elements, which do not overlap those at the target.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 #[inline(always)]
-pub unsafe fn accumulate<N: Number>(
-    (origin, count, ty): (*const c_void, N, raw::Datatype),
-    (rank, displacement, there, type_there): AtTarget<N>,
+pub unsafe fn accumulate<W: CountWidth>(
+    origin_addr: *const c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
     op: raw::Op,
     win: raw::Win,
 ) -> bool {
-    let is_one = count.wide() == 1 && there.wide() == 1;
-    if !is_one || ty != type_there || is_low(origin) {
-        return false;
-    }
+    let is_one = origin_count.wide() == 1 && target_count.wide() == 1;
+    let (ty, at) = (origin_datatype, (target_rank, target_disp));
+    let single = Single { op, ty, origin: origin_addr, result: None, at };
     // SAFETY: the element is valid (the condition of `# Safety`).
-    unsafe { update(op, (ty, false), (origin, std::ptr::null_mut()), (rank, displacement), win) }
+    is_one && ty == target_datatype && unsafe { single.run_short(win) }
 }
 
-/// Updates one element. `has_result` says whether the call returns the old value.
-///
-/// # Safety
-///
-/// - The conditions of [`fetch_and_op`]; `result` may be null if the call does not return the old value.
-#[inline(always)]
-unsafe fn update(
-    op: raw::Op,
-    (ty, has_result): (raw::Datatype, bool),
-    (origin, result): (*const c_void, *mut c_void),
-    (rank, displacement): (c_int, Aint),
-    win: raw::Win,
-) -> bool {
-    let (rank, displacement) = (rank_of(rank), displacement as i64);
-    let values = (origin.cast(), result.cast());
-    let Some(update) = simple(op, ty, has_result) else {
-        // SAFETY: the caller guarantees the conditions.
-        return unsafe { update_other(op, ty, values, (rank, displacement), win) };
-    };
-    // SAFETY: the runtime looks up no window. The elements are valid (the conditions of `# Safety`).
-    unsafe {
-        with(win, |window| window.update_short(update.into(), values, rank, displacement))
-            || with(win, |window| window.update_in_turn(update.into(), values, rank, displacement))
-    }
-}
-
-/// Does the work of [`update`] for all operations that need a function.
-///
-/// # Safety
-///
-/// - The conditions of [`update`].
-#[inline(never)]
-unsafe fn update_other(
-    op: raw::Op,
-    ty: raw::Datatype,
-    values: (*const u8, *mut u8),
-    (rank, displacement): (usize, i64),
-    win: raw::Win,
-) -> bool {
-    let Some(update) = other(op, ty) else { return false };
-    // SAFETY: the runtime looks up no window. The elements are valid (the conditions of `# Safety`).
-    unsafe {
-        with(win, |window| window.update_short(update, values, rank, displacement))
-            || with(win, |window| window.update_in_turn(update, values, rank, displacement))
-    }
-}
-
-/// `MPI_Accumulate` of several elements. Returns whether it has done the call.
+/// `MPI_Accumulate` of one element as [`Single::run`] does it, or of several elements. Returns whether the call is done.
 ///
 /// # Safety
 ///
@@ -248,28 +295,42 @@ unsafe fn update_other(
 ///
 /// # Errors
 /// Returns the error of an update of some of the elements.
-pub unsafe fn accumulate_many<N: Number>(
+pub unsafe fn accumulate_more<N: Number>(
     (origin, count, ty): (*const c_void, N, raw::Datatype),
-    (rank, displacement, there, type_there): AtTarget<N>,
+    (rank, displacement, there, type_there): (c_int, Aint, N, raw::Datatype),
     op: raw::Op,
     win: raw::Win,
 ) -> Result<bool> {
     let elements = usize::try_from(count.wide()).unwrap_or(0);
-    if elements == 0 || count.wide() != there.wide() || ty != type_there || is_low(origin) {
+    let is_same = count.wide() == there.wide() && ty == type_there;
+    if !is_same || elements == 0 || elements > isize::MAX as usize / 8 || is_low(origin) {
         return Ok(false);
     }
-    // One element has reached this place because its window is not the usual one.
-    let (Some(update), true) = (combination(op, ty), elements > 1) else { return Ok(false) };
-    if elements > isize::MAX as usize / 8 {
-        return Ok(false);
+    let at = (rank, displacement);
+    if elements == 1 {
+        // SAFETY: the element is valid (the condition of `# Safety`).
+        return Ok(unsafe { Single { op, ty, origin, result: None, at }.run(win) });
     }
-    let (rank, displacement) = (rank_of(rank), displacement as i64);
-    let win = hold(win)?;
+    let Some(update) = combination(op, ty) else { return Ok(false) };
+    let (win, at) = (hold(win)?, place(at));
     // SAFETY: the elements are valid (the condition of `# Safety`).
-    let done = unsafe {
-        win.window.accumulate_short(update, origin.cast(), elements, rank, displacement)?
-    };
+    let done = unsafe { win.window.accumulate_short(update, origin.cast(), elements, at.0, at.1)? };
     Ok(done)
+}
+
+/// Returns the update of a call of `MPI_Get_accumulate`, if it updates one element.
+#[inline(always)]
+pub fn single<N: Number>(
+    (origin, count, ty): (*const c_void, N, raw::Datatype),
+    (result, room, type_here): (*mut c_void, N, raw::Datatype),
+    (rank, displacement, there, type_there): (c_int, Aint, N, raw::Datatype),
+    op: raw::Op,
+) -> Option<Single> {
+    // `MPI_NO_OP` does not use the arguments of the origin.
+    let is_one = (count.wide() == 1 && ty == type_here) || op.0 == abi::NO_OP;
+    let is_one = is_one && room.wide() == 1 && there.wide() == 1 && type_here == type_there;
+    let at = (rank, displacement);
+    is_one.then_some(Single { op, ty: type_there, origin, result: Some(result), at })
 }
 
 /// `MPI_Get_accumulate` of one element.
@@ -277,46 +338,75 @@ pub unsafe fn accumulate_many<N: Number>(
 /// # Safety
 ///
 /// - The conditions of [`fetch_and_op`].
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 #[inline(always)]
-pub unsafe fn get_accumulate<N: Number>(
-    (origin, count, ty): (*const c_void, N, raw::Datatype),
-    (result, room, type_here): (*mut c_void, N, raw::Datatype),
-    (rank, displacement, there, type_there): AtTarget<N>,
+pub unsafe fn get_accumulate<W: CountWidth>(
+    origin_addr: *const c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    result_addr: *mut c_void,
+    result_count: W::Count,
+    result_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
     op: raw::Op,
     win: raw::Win,
 ) -> bool {
-    // `MPI_NO_OP` does not use the arguments of the origin.
-    let is_one = (count.wide() == 1 && ty == type_here) || op.0 == abi::NO_OP;
-    let (is_one, is_same) =
-        (is_one && room.wide() == 1 && there.wide() == 1, type_here == type_there);
-    // SAFETY: the caller guarantees the conditions.
-    is_one
-        && is_same
-        && unsafe { fetch_and_op((origin, result), type_there, (rank, displacement), op, win) }
+    let origin = (origin_addr, origin_count, origin_datatype);
+    let result = (result_addr, result_count, result_datatype);
+    let target = (target_rank, target_disp, target_count, target_datatype);
+    // SAFETY: the elements are valid (the conditions of `# Safety`).
+    single(origin, result, target, op).is_some_and(|single| unsafe { single.run_short(win) })
 }
 
 /// `MPI_Fetch_and_op`.
 ///
 /// # Safety
 ///
-/// - `origin` is null or readable for an element, unless the operation is `MPI_NO_OP`. `result` is null or writable for
-///   an element, and nobody else accesses it. No two of these and the element at the target overlap.
+/// - `origin_addr` is null or readable for an element, unless the operation is `MPI_NO_OP`. `result_addr` is null or
+///   writable for an element, and nobody else accesses it. No two of these and the element at the target overlap.
 #[inline(always)]
 pub unsafe fn fetch_and_op(
-    (origin, result): (*const c_void, *mut c_void),
+    origin_addr: *const c_void,
+    result_addr: *mut c_void,
     ty: raw::Datatype,
-    (rank, displacement): (c_int, Aint),
+    target_rank: c_int,
+    target_disp: Aint,
     op: raw::Op,
     win: raw::Win,
 ) -> bool {
-    if is_low(result) || (is_low(origin) && op.0 != abi::NO_OP) {
-        return false;
-    }
+    let at = (target_rank, target_disp);
+    let single = Single { op, ty, origin: origin_addr, result: Some(result_addr), at };
     // SAFETY: the elements are valid (the conditions of `# Safety`).
-    unsafe { update(op, (ty, true), (origin, result), (rank, displacement), win) }
+    unsafe { single.run_short(win) }
 }
 
-/// `MPI_Compare_and_swap`.
+/// Calls `swap` with what the runtime needs for `MPI_Compare_and_swap`: the window, whether the elements have 8 bytes
+/// (or 4), and the rank and the displacement. Returns false if a datatype or an address is not the usual one.
+///
+/// # Safety
+///
+/// - `swap` looks up no window, and runs no code of the program.
+#[inline(always)]
+unsafe fn with_swap(
+    (new, compare, result): (*const c_void, *const c_void, *mut c_void),
+    ty: raw::Datatype,
+    at: (c_int, Aint),
+    win: raw::Win,
+    swap: impl FnOnce(&Window, bool, (usize, i64)) -> bool,
+) -> bool {
+    let known = known(ty);
+    let is_wide = known == 8 | INTEGERS;
+    if !(is_wide || known == 4 | INTEGERS) || is_low(new) || is_low(compare) || is_low(result) {
+        return false;
+    }
+    // SAFETY: the caller guarantees the condition.
+    unsafe { window(win) }.is_some_and(|window| swap(window, is_wide, place(at)))
+}
+
+/// `MPI_Compare_and_swap`, if the target permits instructions.
 ///
 /// # Safety
 ///
@@ -324,35 +414,64 @@ pub unsafe fn fetch_and_op(
 ///   else accesses it.
 #[inline(always)]
 pub unsafe fn compare_and_swap(
-    (new, compare, result): (*const c_void, *const c_void, *mut c_void),
-    ty: raw::Datatype,
-    (rank, displacement): (c_int, Aint),
+    new: *const c_void,
+    compare: *const c_void,
+    result: *mut c_void,
+    datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
     win: raw::Win,
 ) -> bool {
-    let known = known(ty);
-    let is_wide = known == 8 | INTEGERS;
-    if !(is_wide || known == 4 | INTEGERS) || is_low(new) || is_low(compare) || is_low(result) {
-        return false;
-    }
-    let (rank, displacement) = (rank_of(rank), displacement as i64);
-    let (values, result) = ((new.cast(), compare.cast()), result.cast());
+    let values = (new.cast(), compare.cast());
     // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
     unsafe {
-        with(win, |window| window.swap_short(is_wide, values, result, rank, displacement))
-            || with(win, |window| window.swap_in_turn(is_wide, values, result, rank, displacement))
+        with_swap(
+            (new, compare, result),
+            datatype,
+            (target_rank, target_disp),
+            win,
+            |window, is_wide, at| window.swap_short(is_wide, values, result.cast(), at.0, at.1),
+        )
     }
 }
 
-/// `MPI_Win_flush` and `MPI_Win_flush_local`.
+/// `MPI_Compare_and_swap`, if the target uses locks.
+///
+/// # Safety
+///
+/// - The conditions of [`compare_and_swap`].
+#[inline(never)]
+pub unsafe fn swap_in_turn(
+    elements: (*const c_void, *const c_void, *mut c_void),
+    datatype: raw::Datatype,
+    at: (c_int, Aint),
+    win: raw::Win,
+) -> bool {
+    let (values, result) = ((elements.0.cast(), elements.1.cast()), elements.2.cast());
+    // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
+    unsafe {
+        with_swap(elements, datatype, at, win, |window, is_wide, at| {
+            window.swap_in_turn(is_wide, values, result, at.0, at.1)
+        })
+    }
+}
+
+/// `MPI_Win_flush`.
 #[inline(always)]
 pub fn flush(rank: c_int, win: raw::Win) -> bool {
     // SAFETY: the runtime looks up no window.
-    unsafe { with(win, |window| window.flush_short(rank_of(rank))) }
+    unsafe { window(win) }.is_some_and(|window| window.flush_short(place((rank, 0)).0))
+}
+
+/// `MPI_Win_flush_local`.
+#[inline(always)]
+pub fn flush_local(rank: c_int, win: raw::Win) -> bool {
+    flush(rank, win)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes_of, other, prepare, simple};
+    use super::{Single, bytes_of, prepare};
     use crate::abi;
     use crate::raw::{Datatype, Op};
     use typepack::Named;
@@ -381,8 +500,9 @@ mod tests {
     #[test]
     fn updates_of_numbers_are_short() {
         prepare();
-        let update = |op, ty, has_result| {
-            simple(op, ty, has_result).map(Into::into).or_else(|| other(op, ty))
+        let update = |op, ty, has_result: bool| {
+            let result = has_result.then_some(std::ptr::null_mut());
+            Single { op, ty, origin: std::ptr::null(), result, at: (0, 0) }.any()
         };
         let is_short = |op, named, has| update(Op(op), handle(named), has).is_some();
         for named in [Named::INT64_T, Named::INT, Named::FLOAT, Named::DOUBLE] {

@@ -7,8 +7,8 @@
 //! and passes the arguments on. The conversion relies on what the C caller promises about the pointer. An
 //! exported function that is not implemented clears its outputs and fails with
 //! `MPI_ERR_UNSUPPORTED_OPERATION`; a function of the tool interface that is not implemented returns an error
-//! code of its own. `MPI_X` and `PMPI_X` each have the whole body, so that a tool that replaces `MPI_X` still
-//! reaches the library through `PMPI_X`.
+//! code of its own. A function with a short way first tries that. `MPI_X` and `PMPI_X` each have the whole
+//! body, so that a tool that replaces `MPI_X` still reaches the library through `PMPI_X`.
 
 use super::ctype::rust;
 use super::rows::{Built, Callback, Function, HANDLES, Handled, Parameter};
@@ -181,11 +181,29 @@ fn export(
                 } else {
                     format!("        {call}")
                 };
-                format!(
+                let body = format!(
                     "    crate::entry::{entry}({by}\"{}\", {}, || {{\n{call}\n    }})\n",
                     f.name,
                     object(f, handlers)
-                )
+                );
+                match built.short() {
+                    Some(short) => {
+                        let names: Vec<String> = parameters.iter().map(|p| name(p)).collect();
+                        let short = format!("crate::{short}{width}({arguments})");
+                        let (trust, short) = match has_pointers {
+                            true => (TRUST, format!("unsafe {{ {short} }}")),
+                            false => ("", short),
+                        };
+                        // The rest is a function of its own, so that the short way saves no registers for it.
+                        format!(
+                            "    #[inline(never)]\n    unsafe extern \"C\" fn rest({list}) -> {returns} {{\n{body}    }}\n\
+                             {trust}    if crate::entry::may_be_short() && {short} {{\n        return crate::abi::SUCCESS;\n    }}\n    \
+                             // SAFETY: the arguments are those of this call.\n    unsafe {{ rest({}) }}\n",
+                            names.join(", ")
+                        )
+                    }
+                    None => body,
+                }
             }
         }
         None if f.name.starts_with("MPI_T_") => {

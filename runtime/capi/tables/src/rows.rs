@@ -104,6 +104,19 @@ pub struct Built {
     pub path: String,
     /// True if a program may call the function before init and after finalize.
     pub always: bool,
+    /// True if the function has a short way.
+    pub has_short: bool,
+}
+
+impl Built {
+    /// Returns the path of the function's short way, if it has one: the function of the same name in the module `short`
+    /// beside that of [`path`](Self::path).
+    pub fn short(&self) -> Option<String> {
+        let mut names: Vec<&str> = self.path.rsplitn(3, "::").collect();
+        *names.get_mut(1).filter(|_| self.has_short)? = "short";
+        names.reverse();
+        Some(names.join("::"))
+    }
 }
 
 /// A function that has no communicator, file, window or session among its arguments, and whose error handler is called
@@ -240,12 +253,14 @@ pub fn built(abi: &Path) -> Vec<Built> {
             path: row[1].to_owned(),
             always: match &row[2] {
                 "always" => true,
-                "between" => false,
+                "between" | "short" => false,
                 other => panic!(
-                    "built.csv: {}: the column `when` has \"{other}\"; it must have \"always\" or \"between\"",
+                    "built.csv: {}: the column `when` has \"{other}\"; it must have \"always\", \"between\" or \
+                     \"short\"",
                     &row[0]
                 ),
             },
+            has_short: &row[2] == "short",
         })
         .collect()
 }

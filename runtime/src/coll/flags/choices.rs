@@ -68,7 +68,7 @@ const RANKS: [Word; MOST - 1] =
     ranks!(2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
 
 /// The words of the fields of a [`Site`].
-const DISTANCE: &[Word] = &[("near", ""), ("far", ", far")];
+pub(super) const DISTANCE: &[Word] = &[("near", ""), ("far", ", far")];
 const CPUS: &[Word] = &[("alone", ""), ("crowded", ", CPUs shared")];
 
 /// Where the ranks of a communicator run.
@@ -78,16 +78,6 @@ pub(super) struct Site {
     pub far: bool,
     /// True if ranks share CPUs. The pieces then have other lengths.
     pub share_cpus: bool,
-}
-
-impl Site {
-    /// The fields of a site in a form.
-    pub const FIELDS: [&'static [Word]; 2] = [DISTANCE, CPUS];
-
-    /// Returns the values of the fields.
-    pub fn values(self) -> [usize; 2] {
-        [self.far, self.share_cpus].map(usize::from)
-    }
 }
 
 /// What the choice of a way depends on beside the communicator, and the ways. The number of bytes is that of each rank,
@@ -108,8 +98,8 @@ pub(crate) static FORM: Form = Form {
             ("alltoall", " alltoall"),
         ],
         &RANKS,
-        Site::FIELDS[0],
-        Site::FIELDS[1],
+        DISTANCE,
+        CPUS,
     ],
     sizes: Sizes { first: LEAST / MOST as u64, step: 1, count: CLASSES },
     ways: &[
@@ -218,7 +208,7 @@ impl Key {
 
     /// Returns the key among `size` ranks at `site`.
     fn at(self, size: usize, site: Site) -> choice::Key {
-        let [far, share_cpus] = site.values();
+        let [far, share_cpus] = [site.far, site.share_cpus].map(usize::from);
         let ranks = size.clamp(2, MOST) - 2;
         FORM.key([usize::from(self.operation), ranks, far, share_cpus], self.bytes())
     }

@@ -100,7 +100,20 @@ fn change(word: &impl SharedWord, mut to: impl FnMut(u64) -> u64) -> (u64, u64) 
 
 /// Asks for the lock. Returns `None` if the caller has the lock now. Otherwise returns the caller's ticket in the
 /// queue: the caller waits until [`look`] says that it has the lock.
+#[inline]
 pub(in crate::rma) fn ask(word: &impl SharedWord, kind: LockKind) -> Option<u64> {
+    // Usually the lock is free, and nobody waits. Then `ask_any` would do just this.
+    let old = word.value();
+    let takes = is_free(old, kind) && !has_queue(old);
+    if takes && word.replace(old, taken(old, kind)).is_ok() {
+        return None;
+    }
+    ask_any(word, kind)
+}
+
+/// Does the work of [`ask`], whoever holds the lock or waits.
+#[inline(never)]
+fn ask_any(word: &impl SharedWord, kind: LockKind) -> Option<u64> {
     let takes = |old: u64| is_free(old, kind) && (!has_queue(old) || old >> PASSES < MOST_PASSES);
     let (old, _) = change(word, |old| match (takes(old), has_queue(old)) {
         (true, false) => taken(old, kind),
@@ -169,6 +182,22 @@ mod tests {
     }
 
     const LOCK: Seen = Seen::Lock(None);
+
+    /// Checks that the usual case of `ask` leaves the word as `ask_any` does, and all other cases to `ask_any`.
+    #[test]
+    fn the_usual_case_asks_like_any_case() {
+        let queue = 1 << NEXT;
+        let words = [0, 2 << HOLDERS, EXCLUSIVE, queue, queue | RUNG, EXCLUSIVE | queue]
+            .into_iter()
+            .chain([queue | MOST_PASSES << PASSES, 3 << NEXT | 3 << FRONT | 1 << HOLDERS]);
+        for before in words {
+            for kind in [Shared, Exclusive] {
+                let (one, other) = (AtomicU64::new(before), AtomicU64::new(before));
+                assert_eq!(ask(&one, kind), ask_any(&other, kind), "{before:x}");
+                assert_eq!(one.into_inner(), other.into_inner(), "{before:x}");
+            }
+        }
+    }
 
     #[test]
     fn the_queue_is_served_in_its_order() {
