@@ -253,8 +253,8 @@ fn messages_end_in_functions_that_finalize_calls_behind_a_shim() {
     }
 }
 
-/// Programs in Fortran. The Fortran routines of Open MPI call `PMPI_Send` where a program calls `MPI_SEND`; those of MPICH
-/// call `MPI_Send`. Once, the library did none of the calls of a Fortran program of Open MPI but those of requests.
+/// Programs in Fortran. The Fortran routines of Open MPI call `PMPI_Send` where a program calls `MPI_SEND`; those of
+/// MPICH call `MPI_Send`. Once, the library did none of the calls of a Fortran program of Open MPI but those of requests.
 #[test]
 fn programs_in_fortran_are_seen() {
     for host in [Host::debian_open_mpi(), Host::debian()].into_iter().flatten() {
