@@ -19,20 +19,20 @@
 //! | DefineLong | sender | the same, for a type whose encoded form lies in the sender's heap |
 //! | Defined | receiver | the receiver has copied the encoded form of a DefineLong |
 //! | Withdraw | sender | the receiver must not read the data of an RTS in place any more |
-//! | Allow | receiver | how messages of one size class should begin from now on (`transport/choice/fragment_choice.rs`) |
+//! | Allow | receiver | how messages of one size class should begin (`transport/choice/fragment_choice.rs`) |
 //! | Recall | sender | the sender has recalled a message that no receive had matched |
 //! ```text
 //! word 0   bits 0..8 kind; bits 8..32 types of the message, zero if it has no data or its types are
 //!          unknown (`typecheck.rs`); bits 32..64 tag  (Define, DefineLong, Defined: the type's number)
 //! word 1   messages: context of the communicator; CTS: copy method; Allow: 0, or 1 plus the
-//!          copy method with which messages of the size class go out in fragments; Help: bits 0..32 number of the split,
-//!          bits 32..64 copy method                                (else 0)
+//!          copy method with which messages of the size class go out in fragments;
+//!          Help: bits 0..32 number of the split, bits 32..64 copy method  (else 0)
 //! word 2   messages and Help: packed bytes of the whole message; Fragment: bytes of this fragment; Allow: length of a
 //!          message of the size class
 //!          Define, DefineLong: bytes of the encoded type          (else 0)
 //! word 3   Inline: payload bytes 0..8; Eager with at least `LEAST` bytes (`transport/choice/short_choice.rs`): 0, or
-//! the
-//!          mark of a message whose copy the receiver measures; First: bits 0..32 bytes of the first fragment, bits 32..64 copy method;
+//!          the mark of a message whose copy the receiver measures; First: bits 0..32 bytes of the first fragment,
+//!          bits 32..64 copy method;
 //!          DefineLong: offset of the encoded type in the sender's heap; all others but Eager, Fragment, Define and
 //!          Defined: the sender's request id
 //! word 4-6 Inline: payload bytes 8..32

@@ -8,8 +8,8 @@
 //! 2. The receiver finds the message at the head of the ring. Either a receive that was posted earlier matches the
 //!    message ([`MessageEngine::deliver_short`], called by every turn of progress), or the program has just started
 //!    the receive and no earlier receive matches the message ([`MessageEngine::receive_short`] and
-//!    [`MessageEngine::poll_briefly`]). The receiver unpacks the message straight out of the ring into the memory of the
-//!    receive.
+//!    [`MessageEngine::poll_briefly`]). The receiver unpacks the message straight out of the ring into the memory of
+//!    the receive.
 //! 3. In the same step the receiver frees the slot ([`MessageEngine::free_head`]), and completes the receive. The
 //!    receiver returns credits to the sender for a quarter of the ring at a time.
 //!
