@@ -3,7 +3,7 @@
 //! | protocol | file | for | copies |
 //! |---|---|---|---|
 //! | eager | `protocol/eager.rs` | short messages | two, through the ring |
-//! | fragments | `protocol/fragments.rs` | longer messages, if the receiver allows | two, through the ring, by both ranks |
+//! | fragments | `protocol/fragments.rs` | longer messages | two, through the ring, by both ranks |
 //! | pipeline | `protocol/pipeline.rs` | other messages | two, through chunks, by both ranks |
 //! | heap copy | `protocol/heap.rs` | data in the shared heap | one, by the receiver or by both ranks |
 //! | private copy | `protocol/private.rs` | one run of private memory to another such run | one, by the receiver |
