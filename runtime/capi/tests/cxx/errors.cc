@@ -84,6 +84,8 @@ int main(int argc, char **argv)
         }
     }
     CHECK(caught == 3);
+    /* Its exception does not go to C, either: the call returns its error. */
+    CHECK(bad_in_c() == MPI::ERR_RANK);
     world.Set_errhandler(MPI::ERRORS_THROW_EXCEPTIONS);
     throwing.Free();
 

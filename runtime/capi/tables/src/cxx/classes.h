@@ -27,6 +27,10 @@ const int set = SEEK_SET, cur = SEEK_CUR, end = SEEK_END;
 const int SEEK_SET = typepack_stdio::set;
 const int SEEK_CUR = typepack_stdio::cur;
 const int SEEK_END = typepack_stdio::end;
+/* A later file may define a macro only if there is none. A macro may stand for its own name. */
+#define SEEK_SET SEEK_SET
+#define SEEK_CUR SEEK_CUR
+#define SEEK_END SEEK_END
 
 /* All libraries of a program share what is kept here, also if they hide inline functions. */
 namespace MPI __attribute__((visibility("default"))) {

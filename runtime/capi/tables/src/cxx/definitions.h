@@ -87,8 +87,11 @@ inline void raise(void (*act)(void *, int, Function), void *handle, int code, Fu
     } else if (handler != reinterpret_cast<Function>(&Comm_handler::throws)
         && handler != reinterpret_cast<Function>(&File_handler::throws)
         && handler != reinterpret_cast<Function>(&Win_handler::throws)) {
-        /* The call came from C, to which no exception may go. */
-        act(handle, code, handler);
+        /* The call came from C, to which no exception may go. It returns its error. */
+        try {
+            act(handle, code, handler);
+        } catch (...) {
+        }
     }
 }
 
@@ -287,8 +290,11 @@ inline Grequest Grequest::Start(Query_function *query_fn, Free_function *free_fn
     state->extra_state = extra_state;
     MPI_Request made = MPI_REQUEST_NULL;
     typepack::Call call;
-    call(MPI_Grequest_start(&typepack::Generalized::on_query, &typepack::Generalized::on_free,
-        &typepack::Generalized::on_cancel, state, &made));
+    int code = MPI_Grequest_start(&typepack::Generalized::on_query, &typepack::Generalized::on_free,
+        &typepack::Generalized::on_cancel, state, &made);
+    /* Nothing calls `on_free` for a request that was not made. */
+    if (made == MPI_REQUEST_NULL) delete state;
+    call(code);
     return Grequest(made);
 }
 
@@ -332,8 +338,10 @@ inline void Register_datarep(const char *datarep, Datarep_conversion_function *r
     state->extent = dtype_file_extent_fn;
     state->extra_state = extra_state;
     typepack::Call call;
-    call(MPI_Register_datarep(datarep, read_conversion_fn ? &typepack::Datarep::on_read : 0,
-        write_conversion_fn ? &typepack::Datarep::on_write : 0, &typepack::Datarep::on_extent, state));
+    int code = MPI_Register_datarep(datarep, read_conversion_fn ? &typepack::Datarep::on_read : 0,
+        write_conversion_fn ? &typepack::Datarep::on_write : 0, &typepack::Datarep::on_extent, state);
+    if (code != MPI_SUCCESS) delete state;
+    call(code);
 }
 
 } // namespace MPI
