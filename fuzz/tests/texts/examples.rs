@@ -5,6 +5,7 @@
 use super::programs::{Scratch, built, shell};
 use super::{files, markdown, none, repository, text};
 use std::path::Path;
+use typepack_test_support::skipped::skipped;
 
 /// The examples that exist in Rust, C and Python, and the numbers of ranks that each runs with.
 const EXAMPLES: &[(&str, &[usize])] = &[
@@ -76,6 +77,33 @@ fn examples_in_rust_run() {
         }
     }
     none("examples in Rust", &faults);
+}
+
+/// The program of `runtime/capi/sys` is linked with no MPI library. It runs on each one that has the ABI.
+#[test]
+fn bindings_for_rust_call_any_library_of_the_abi() {
+    let program = built().join("examples/bindings").display().to_string();
+    let mut faults = Vec::new();
+    for ranks in [1, 2, 4] {
+        run(&repository(), &program, ranks, &mut faults);
+    }
+    for (name, launcher, variable) in
+        [("mpich", "mpiexec", "MPICH=1"), ("impi-rt", "mpiexec.hydra", "I_MPI_FABRICS=shm")]
+    {
+        let peer = built().with_file_name("peers").join(name);
+        if !peer.join("lib/libmpi_abi.so.1").exists() {
+            skipped(&format!("{name} is not fetched: scripts/bench peers {name}"));
+            continue;
+        }
+        let peer = peer.display();
+        let path = format!("LD_LIBRARY_PATH={peer}/lib {variable}");
+        let done = shell(&repository(), &format!("{path} {peer}/bin/{launcher} -n 2 {program}"));
+        if done.code != 0 || done.text.lines().filter(|line| line.contains(" of 2: ")).count() != 2
+        {
+            faults.push(format!("{program} on {name}: code {}\n{}", done.code, done.text));
+        }
+    }
+    none("bindings for Rust", &faults);
 }
 
 #[test]

@@ -12,7 +12,7 @@
 # FOLDER/NAME.log has the output of each client, and FOLDER/NAME.results one line for each test.
 set -euo pipefail
 
-names=(pnetcdf hdf5 rsmpi h5py mpi4py-fft fftw boost)
+names=(pnetcdf hdf5 rsmpi mpi-sys hdf5-metno h5py mpi4py-fft fftw boost)
 # The number of ranks where a suite leaves it open.
 ranks=4
 if [ "${1:-}" = --names ]; then
@@ -32,6 +32,7 @@ pnetcdf     m4            command -v m4
 pnetcdf     make          command -v make
 hdf5        make          command -v make
 h5py        make          command -v make
+hdf5-metno  make          command -v make
 fftw        make          command -v make
 fftw        perl          command -v perl
 mpi4py-fft  libfftw3-dev  test -e /usr/include/fftw3.h
@@ -179,22 +180,75 @@ boost() {
 }
 
 # A package that depends on the crate makes cargo fetch it. The crate's own Cargo.lock pins what it depends on.
+crate() { # name, version, folder
+  source=$work/$3
+  [ ! -e "$source/Cargo.lock" ] || return 0
+  echo "clients: fetching the crate $1 $2"
+  fetch() {
+    rm -rf "$work/crate" && mkdir -p "$work/crate/src" && cd "$work/crate" && touch src/lib.rs &&
+      printf '%s\n' '[package]' 'name = "none"' 'version = "0.0.0"' '[dependencies]' "$1 = \"=$2\"" '[workspace]' \
+        >Cargo.toml && cargo vendor --quiet && cp -r "vendor/$1" "$source" && rm -rf "$work/crate" &&
+      echo '[workspace]' >>"$source/Cargo.toml"
+  }
+  quietly "fetching the crate" fetch "$1" "$2"
+}
+# The lines of the guide (runtime/guide/tutorial/sys.md), which put our bindings in the place of those that need clang.
+patched() {
+  local prefix
+  prefix=$(cd "$(dirname "$(command -v mpicc)")/.." && pwd)
+  grep -q '^\[patch' Cargo.toml ||
+    printf '%s\n' '[patch.crates-io]' "mpi-sys = { path = \"$prefix/share/typepack/mpi-sys\" }" >>Cargo.toml
+}
+# Runs a command without clang, without an mpicc, and without the target folder of this repository.
+without_clang() {
+  local folder path=
+  mkdir -p "$work/no-clang"
+  for folder in cargo rustc cc; do ln -sf "$(command -v $folder)" "$work/no-clang"; done
+  env -u CARGO_TARGET_DIR -u MPICC LIBCLANG_PATH="$work/no-clang" PATH="$work/no-clang:/usr/bin:/bin" "$@"
+}
+
+# rsmpi's examples with our bindings. The programs are linked with no MPI library, so the same ones run on others, too.
+mpi-sys() {
+  version=0.8.2
+  local example peers=$work/../../peers
+  crate mpi $version mpi-sys-$version || return 1
+  cd "$source"
+  patched
+  echo "clients: building the examples of rsmpi $version without clang"
+  quietly "building" without_clang cargo build --examples --all-features --quiet || return 1
+  try "no-bindgen" sh -c '! grep -E "\"(bindgen|clang-sys)\"" Cargo.lock'
+  for example in examples/*.rs; do
+    example=$(basename "$example" .rs)
+    try "$example-typepack" mpiexec -n 2 "target/debug/examples/$example"
+    [ ! -e "$peers/mpich/lib/libmpi_abi.so.1" ] || try "$example-mpich" env LD_LIBRARY_PATH="$peers/mpich/lib" \
+      timeout -k 1 60 "$peers/mpich/bin/mpiexec" -n 2 "target/debug/examples/$example"
+    [ ! -e "$peers/impi-rt/lib/libmpi_abi.so.1" ] || try "$example-intel" env LD_LIBRARY_PATH="$peers/impi-rt/lib" \
+      I_MPI_FABRICS=shm timeout -k 1 60 "$peers/impi-rt/bin/mpiexec.hydra" -n 2 "target/debug/examples/$example"
+  done
+}
+
+# The tests of hdf5-metno that need an HDF5 with MPI, with our bindings, as jobs of one and two ranks.
+hdf5-metno() {
+  hdf5_library || return 1
+  version=0.15.1
+  crate hdf5-metno $version hdf5-metno-$version || return 1
+  cd "$source"
+  patched
+  echo "clients: building the tests of hdf5-metno $version without clang"
+  quietly "building" without_clang env HDF5_DIR="$work/hdf5" cargo test --features mpio --test test_plist --no-run || return 1
+  local program size
+  program=$(find target/debug/deps -name 'test_plist-*' -perm -u+x -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2)
+  for size in 1 2; do
+    try "test_plist-$size" mpiexec -n "$size" env LD_LIBRARY_PATH="$work/hdf5/lib" "$program" --test-threads 1
+  done
+}
+
 rsmpi() {
   version=0.8.2
-  source=$work/mpi-$version
   local example size
-  if [ ! -e "$source/Cargo.lock" ]; then
-    echo "clients: fetching the crate mpi $version"
-    fetch() {
-      mkdir -p "$work/crate/src" && cd "$work/crate" && touch src/lib.rs && printf '%s\n' '[package]' 'name = "none"' \
-        'version = "0.0.0"' '[dependencies]' "mpi = \"=$version\"" '[workspace]' >Cargo.toml && cargo vendor --quiet &&
-        cp -r vendor/mpi "$source" && rm -rf "$work/crate"
-    }
-    quietly "fetching the crate" fetch || return 1
-  fi
+  crate mpi $version mpi-$version || return 1
   cd "$source"
   echo "clients: building the examples of rsmpi $version"
-  grep -q '^\[workspace\]' Cargo.toml || echo '[workspace]' >>Cargo.toml
   quietly "building" env -u CARGO_TARGET_DIR MPICC=mpicc cargo build --locked --examples --all-features --quiet || return 1
   for example in examples/*.rs; do
     example=$(basename "$example" .rs)

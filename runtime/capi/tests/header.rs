@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use typepack_capi_tables::{Constant, Function, Tables, cxx, header};
+use typepack_capi_tables::{Constant, Function, Tables, bindings, cxx, header};
 use typepack_test_support::skipped::skipped;
 
 fn include() -> &'static Path {
@@ -25,6 +25,14 @@ fn the_file_for_cxx_is_what_the_tables_say() {
     let Tables { functions, constants, compat, fortran, methods, .. } = Tables::read();
     let made = cxx(&methods, &functions, &constants, &compat, &fortran);
     typepack_test_support::blessed::blessed(&include().join("mpicxx.h"), &made);
+}
+
+#[test]
+fn the_bindings_for_rust_are_what_the_tables_say() {
+    let Tables { functions, constants, callbacks, .. } = Tables::read();
+    let made = bindings(&functions, &constants, &callbacks);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("sys/src/abi.rs");
+    typepack_test_support::blessed::blessed(&file, &made);
 }
 
 /// Compiles a source text against `include/mpi.h`.

@@ -239,7 +239,8 @@ pub fn widened(table: &[CpuInfo], core: &Core, level: Level) -> Core {
     Core { cpus: cpus.collect(), info: core.info }
 }
 
-#[cfg(test)]
+// hwloc makes the imaginary machines of these tests.
+#[cfg(all(test, feature = "hwloc"))]
 mod tests {
     use typepack_job::shm::topology::{Distance, distance};
 

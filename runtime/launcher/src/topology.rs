@@ -1,19 +1,24 @@
 //! Finds out which CPUs the machine has, and returns a table of them.
 //!
 //! `main.rs` calls [`discover`] once per job. `placement.rs` uses the table to place ranks, and the segment
-//! passes the table to the ranks. The trait [`Source`] has two implementations: [`Hwloc`], and [`Sysfs`] for
-//! machines on which hwloc fails. mpiexec calls hwloc only before it forks the first rank.
+//! passes the table to the ranks. The trait [`Source`] has two implementations: `Hwloc` (the feature `hwloc`), and
+//! [`Sysfs`] for machines on which hwloc fails, or without the feature. mpiexec calls hwloc only before it forks the first
+//! rank.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "hwloc")]
 use hwlocality::Topology;
+#[cfg(feature = "hwloc")]
 use hwlocality::object::TopologyObject;
+#[cfg(feature = "hwloc")]
 use hwlocality::object::types::ObjectType;
 use typepack_job::shm::layout::MAX_CPUS;
 use typepack_job::shm::topology::CpuInfo;
 use typepack_job::sys::process::CpuSet;
+#[cfg(feature = "hwloc")]
 use typepack_job::sys::stream;
 
 /// A source of information about the machine.
@@ -28,7 +33,11 @@ pub trait Source {
 /// result, only the rows of these CPUs are marked as allowed. If `allowed` is `None`, the source of the
 /// table decides which CPUs are marked.
 pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
-    let sources: [&dyn Source; 2] = [&Hwloc::of_this_machine(), &Sysfs::default()];
+    let sources: &[&dyn Source] = &[
+        #[cfg(feature = "hwloc")]
+        &Hwloc::of_this_machine(),
+        &Sysfs::default(),
+    ];
     let mut table = sources.iter().find_map(|source| source.table()).unwrap_or_default();
     if let Some(allowed) = allowed {
         for (cpu, row) in table.iter_mut().enumerate() {
@@ -54,10 +63,12 @@ pub fn is_unknown(table: &[CpuInfo]) -> bool {
 }
 
 /// The source that asks hwloc, through the crate hwlocality.
+#[cfg(feature = "hwloc")]
 pub struct Hwloc {
     topology: Option<Topology>,
 }
 
+#[cfg(feature = "hwloc")]
 impl Hwloc {
     /// Loads the topology of this machine.
     pub fn of_this_machine() -> Self {
@@ -76,6 +87,7 @@ impl Hwloc {
     }
 }
 
+#[cfg(feature = "hwloc")]
 impl Source for Hwloc {
     fn table(&self) -> Option<Vec<CpuInfo>> {
         let topology = self.topology.as_ref()?;
@@ -185,6 +197,7 @@ fn parse_list(text: &str) -> Option<Vec<usize>> {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "hwloc")]
     #[test]
     fn a_synthetic_machine_becomes_a_table() {
         let table = Hwloc::synthetic("package:2 numa:2 l3:1 l2:2 l1:2 core:1 pu:2").table();
@@ -211,8 +224,11 @@ mod tests {
 
     #[test]
     fn this_machine_is_known_to_both_sources() {
-        let hwloc = Hwloc::of_this_machine().table().expect("hwloc works here");
-        assert!(hwloc.iter().any(|cpu| cpu.allowed && cpu.core.is_some()));
+        #[cfg(feature = "hwloc")]
+        {
+            let hwloc = Hwloc::of_this_machine().table().expect("hwloc works here");
+            assert!(hwloc.iter().any(|cpu| cpu.allowed && cpu.core.is_some()));
+        }
         let sysfs = Sysfs::default().table().expect("/sys is here");
         assert!(sysfs.iter().any(|cpu| cpu.core.is_some()));
     }

@@ -38,7 +38,8 @@ typedef struct {
 } MPI_Status;
 ";
 
-const TOOLS: [&str; 6] = [
+/// The handles of the tool interface.
+pub(crate) const TOOLS: [&str; 6] = [
     "MPI_T_enum",
     "MPI_T_cvar_handle",
     "MPI_T_pvar_handle",
@@ -49,7 +50,7 @@ const TOOLS: [&str; 6] = [
 
 /// The two enumerations of the tool interface. Each entry has the kind that the table gives to the constants
 /// of the enumeration, and the name of its C type.
-const ENUMS: [(&str, &str); 2] =
+pub(crate) const ENUMS: [(&str, &str); 2] =
     [("tool-callback-safety", "MPI_T_cb_safety"), ("tool-source-order", "MPI_T_source_order")];
 
 fn hex(value: i64) -> String {

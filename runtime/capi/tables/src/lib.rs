@@ -5,8 +5,9 @@
 //! library (with the Rust types from `ctype.rs`), and `header.rs` the file `include/mpi.h`. `wrappers.rs` generates the
 //! functions of a library that is loaded in front of another MPI library, `shim.rs` the C source that lies between that
 //! library and an MPI library without the ABI. `fortran/` generates the Fortran face,
-//! `cxx/` the file `include/mpicxx.h`.
+//! `cxx/` the file `include/mpicxx.h`, and `bindings.rs` the Rust bindings of `typepack-mpi-sys`.
 
+mod bindings;
 mod constants;
 mod ctype;
 mod cxx;
@@ -17,6 +18,7 @@ mod rows;
 mod shim;
 mod wrappers;
 
+pub use bindings::bindings;
 pub use constants::constants;
 pub use cxx::{Method, cxx};
 pub use exports::exports;
@@ -28,9 +30,10 @@ pub use wrappers::{When, Wrapped, Wrappers, wrappers};
 
 use std::path::Path;
 
-/// Returns the folder of the tables.
+/// Returns the folder of the tables, `runtime/capi/abi`. It is a link in this crate's folder, so that the crate's package has
+/// the tables.
 pub fn folder() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../abi"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/abi"))
 }
 
 /// All tables.

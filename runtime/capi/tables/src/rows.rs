@@ -167,6 +167,14 @@ fn parameter(text: &str) -> Parameter {
     Parameter { name, c_type, declaration, array }
 }
 
+/// Returns the parameters that a table lists.
+pub fn parameters(list: &str) -> Vec<Parameter> {
+    match list.trim() {
+        "void" => Vec::new(),
+        list => list.split(',').map(parameter).collect(),
+    }
+}
+
 /// Returns all functions, in the order of the table.
 pub fn functions(abi: &Path) -> Vec<Function> {
     records(&abi.join("functions.csv"))
@@ -174,10 +182,7 @@ pub fn functions(abi: &Path) -> Vec<Function> {
         .map(|row| Function {
             name: row[0].to_owned(),
             returns: row[1].to_owned(),
-            parameters: match row[2].trim() {
-                "void" => Vec::new(),
-                list => list.split(',').map(parameter).collect(),
-            },
+            parameters: parameters(&row[2]),
             group: row[3].to_owned(),
             has_large: &row[4] == "1",
             note: row[6].to_owned(),

@@ -47,8 +47,8 @@ pub struct Options {
 }
 
 /// The table of all functions of the MPI ABI.
-const FUNCTIONS: &str = include_str!("../../../capi/abi/functions.csv");
-const BUILT: &str = include_str!("../../../capi/abi/built.csv");
+const FUNCTIONS: &str = include_str!(concat!(env!("OUT_DIR"), "/functions.csv"));
+const BUILT: &str = include_str!(concat!(env!("OUT_DIR"), "/built.csv"));
 
 fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
