@@ -6,9 +6,25 @@ use core::ffi::c_int;
 pub type RSMPI_Fint = MPI_Fint;
 
 /// Defines `RSMPI_X` as `MPI_Y`.
-macro_rules! constants {
+///
+/// In `mpi-sys`, these are variables of C. Here they are variables that this file defines under their names and declares
+/// as variables of C: so only unsafe code reads them, as programs for `mpi-sys` do, and `&RSMPI_X` is allowed.
+macro_rules! variables {
     ($kind:ty: $($name:ident = $value:ident),* $(,)?) => {
-        $(pub const $name: $kind = $value as $kind;)*
+        unsafe extern "C" {
+            $(pub static $name: $kind;)*
+        }
+        const _: () = {
+            #[repr(transparent)]
+            struct Shared($kind);
+            // SAFETY: the value never changes, and nobody reads what a pointer in it points to.
+            unsafe impl Sync for Shared {}
+            $(const _: () = {
+                // SAFETY: this is the only symbol of this name: Cargo allows one crate that links `mpi`.
+                #[unsafe(export_name = stringify!($name))]
+                static VALUE: Shared = Shared($value as $kind);
+            };)*
+        };
     };
 }
 
@@ -38,7 +54,7 @@ macro_rules! conversions {
     };
 }
 
-constants! { MPI_Datatype:
+variables! { MPI_Datatype:
     RSMPI_C_BOOL = MPI_C_BOOL,
     RSMPI_FLOAT = MPI_FLOAT,
     RSMPI_DOUBLE = MPI_DOUBLE,
@@ -54,22 +70,22 @@ constants! { MPI_Datatype:
     RSMPI_DOUBLE_COMPLEX = MPI_C_DOUBLE_COMPLEX,
     RSMPI_DATATYPE_NULL = MPI_DATATYPE_NULL,
 }
-constants! { MPI_Comm:
+variables! { MPI_Comm:
     RSMPI_COMM_WORLD = MPI_COMM_WORLD,
     RSMPI_COMM_NULL = MPI_COMM_NULL,
     RSMPI_COMM_SELF = MPI_COMM_SELF,
 }
-constants! { MPI_Group: RSMPI_GROUP_EMPTY = MPI_GROUP_EMPTY, RSMPI_GROUP_NULL = MPI_GROUP_NULL }
-constants! { MPI_Message:
+variables! { MPI_Group: RSMPI_GROUP_EMPTY = MPI_GROUP_EMPTY, RSMPI_GROUP_NULL = MPI_GROUP_NULL }
+variables! { MPI_Message:
     RSMPI_MESSAGE_NULL = MPI_MESSAGE_NULL,
     RSMPI_MESSAGE_NO_PROC = MPI_MESSAGE_NO_PROC,
 }
-constants! { MPI_Request: RSMPI_REQUEST_NULL = MPI_REQUEST_NULL }
-constants! { *mut MPI_Status:
+variables! { MPI_Request: RSMPI_REQUEST_NULL = MPI_REQUEST_NULL }
+variables! { *mut MPI_Status:
     RSMPI_STATUS_IGNORE = MPI_STATUS_IGNORE,
     RSMPI_STATUSES_IGNORE = MPI_STATUSES_IGNORE,
 }
-constants! { MPI_Op:
+variables! { MPI_Op:
     RSMPI_MAX = MPI_MAX,
     RSMPI_MIN = MPI_MIN,
     RSMPI_SUM = MPI_SUM,
@@ -81,14 +97,14 @@ constants! { MPI_Op:
     RSMPI_LXOR = MPI_LXOR,
     RSMPI_BXOR = MPI_BXOR,
 }
-constants! { MPI_Errhandler:
+variables! { MPI_Errhandler:
     RSMPI_ERRORS_ARE_FATAL = MPI_ERRORS_ARE_FATAL,
     RSMPI_ERRORS_RETURN = MPI_ERRORS_RETURN,
 }
-constants! { MPI_File: RSMPI_FILE_NULL = MPI_FILE_NULL }
-constants! { MPI_Info: RSMPI_INFO_NULL = MPI_INFO_NULL }
-constants! { MPI_Win: RSMPI_WIN_NULL = MPI_WIN_NULL }
-constants! { c_int:
+variables! { MPI_File: RSMPI_FILE_NULL = MPI_FILE_NULL }
+variables! { MPI_Info: RSMPI_INFO_NULL = MPI_INFO_NULL }
+variables! { MPI_Win: RSMPI_WIN_NULL = MPI_WIN_NULL }
+variables! { c_int:
     RSMPI_COMM_TYPE_SHARED = MPI_COMM_TYPE_SHARED,
     RSMPI_UNDEFINED = MPI_UNDEFINED,
     RSMPI_PROC_NULL = MPI_PROC_NULL,
