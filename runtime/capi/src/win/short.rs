@@ -166,7 +166,7 @@ impl Single {
     pub unsafe fn run(self, win: raw::Win) -> bool {
         let (true, Some(update)) = (self.has_elements(), self.any()) else { return false };
         let (values, at) = (self.values(), place(self.at));
-        // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
+        // SAFETY: as in `run_short`: no window is looked up meanwhile, and the elements are valid.
         unsafe {
             window(win).is_some_and(|window| {
                 window.update_short(update, values, at.0, at.1)
