@@ -529,8 +529,8 @@ pub fn foreign_launcher(value: impl Fn(&'static str) -> Option<String>) -> Optio
         )?;
     Some(format!(
         "{name} is set: another launcher started this program, so each process is the only rank of \
-         its own job; start the program with typepack's mpiexec, or set TYPEPACK_QUIET=1 to silence \
-         this line"
+         its own job; start the program with typepack's mpiexec (typepack doctor says where it is), or set \
+         TYPEPACK_QUIET=1 to silence this line"
     ))
 }
 

@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 
 mod agree;
 mod demo;
+mod doctor;
 mod explain;
 mod fortran;
 mod halo;
@@ -35,6 +36,7 @@ Examples:
   typepack run -- mpiexec -n 4 ./app
   typepack shim --mpicc /usr/bin/mpicc --out shim
   typepack fortran --fc gfortran-13
+  typepack doctor
   typepack halo --help"
 )]
 pub struct Cli {
@@ -92,6 +94,12 @@ pub enum Command {
     /// installation and before the first user: it puts the modules into the prefix if that is writable, else into
     /// the user's cache. One line says where they are, and another one what the compiler lacks.
     Fortran(fortran::Options),
+    /// Find out what is mixed up: launcher, wrappers, library, header and mpi4py that do not belong together
+    ///
+    /// Says which ones are used, from where, and whether they belong to this installation. Each fault has a name, a
+    /// sentence, and the command that mends it. The exit code is 0 if there is no fault, and 1 otherwise. The command
+    /// changes nothing.
+    Doctor,
 }
 
 fn main() -> ExitCode {
@@ -109,6 +117,9 @@ fn main() -> ExitCode {
     }
     if let Ok(Command::Fortran(options)) = &command {
         return ExitCode::from(fortran::run(options));
+    }
+    if let Ok(Command::Doctor) = &command {
+        return ExitCode::from(doctor::run());
     }
     let mode = match &command {
         Ok(Command::Halo(options)) => options.jit.map(|jit| jit.to_string()),
@@ -167,6 +178,7 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
         Command::Run(options) => Err(Stop::Agreed(run::run(&options))),
         Command::Shim(options) => Err(Stop::Agreed(shim::run(&options))),
         Command::Fortran(options) => Err(Stop::Agreed(fortran::run(&options))),
+        Command::Doctor => Err(Stop::Agreed(doctor::run())),
     }
 }
 
@@ -203,7 +215,7 @@ fn line(error: &clap::Error) -> String {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),
         _ => String::new(),
     };
-    let others = ["explain", "info", "demo", "run", "shim", "fortran"];
+    let others = ["explain", "info", "demo", "run", "shim", "fortran", "doctor"];
     let is_of = |command: &&str| usage.contains(&format!("typepack {command}"));
     let command = others.into_iter().find(is_of).unwrap_or("halo");
     match (error.kind(), argument) {

@@ -3,6 +3,7 @@
 mod tool;
 
 mod checkpoint;
+mod doctor;
 mod explain;
 mod halo;
 mod info;

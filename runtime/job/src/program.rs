@@ -1,8 +1,8 @@
 //! Finds out with which MPI library a program is linked.
 //!
-//! [`read`] reads from an ELF file which libraries the program needs (System V ABI, chapter 5), and
+//! [`read`] reads from an ELF file which libraries the program or the shared library needs (System V ABI, chapter 5), and
 //! [`Program::other_mpi`] looks for MPI libraries without the standard ABI among them. `mpiexec` and `typepack run` ask
-//! before they start a program. Only files of 64 bits in the byte order of this machine are read, because typepack's
+//! before they start a program; `typepack doctor` asks about the modules of mpi4py. Only files of 64 bits in the byte order of this machine are read, because typepack's
 //! library is such a file. Anything odd in a file makes the file unknown; nothing panics. Only the parts with the names
 //! are read, because a program may be large.
 
@@ -10,12 +10,12 @@ use crate::sys::named;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What is known about a program.
+/// What is known about a program or a shared library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// A program that is linked statically.
+    /// A program that is linked statically, or a library that needs no other.
     Static,
-    /// A program with the names of the libraries that it needs.
+    /// A program or a library with the names of the libraries that it needs.
     Dynamic(Vec<String>),
 }
 
@@ -50,7 +50,8 @@ impl Program {
         })
     }
 
-    fn needed(&self) -> &[String] {
+    /// Returns the names of the libraries that it needs.
+    pub fn needed(&self) -> &[String] {
         match self {
             Self::Static => &[],
             Self::Dynamic(needed) => needed,
@@ -126,10 +127,10 @@ fn parse(source: Source<'_>) -> Option<Program> {
         })
         .collect();
     let segments = segments?;
-    if !segments.iter().any(|segment| segment.kind == PT_INTERP) {
-        return Some(Program::Static);
-    }
-    let dynamic = segments.iter().find(|segment| segment.kind == PT_DYNAMIC)?;
+    let is_program = segments.iter().any(|segment| segment.kind == PT_INTERP);
+    let Some(dynamic) = segments.iter().find(|segment| segment.kind == PT_DYNAMIC) else {
+        return (!is_program).then_some(Program::Static);
+    };
     let table = part(source, dynamic.offset, dynamic.size)?;
     let entries: Vec<(u64, u64)> = table
         .chunks_exact(16)
@@ -149,7 +150,9 @@ fn parse(source: Source<'_>) -> Option<Program> {
         let end = memchr::memchr(0, &text[..length])?;
         Some(String::from_utf8_lossy(&text[..end]).into_owned())
     });
-    Some(Program::Dynamic(needed.collect::<Option<Vec<_>>>()?))
+    let needed = needed.collect::<Option<Vec<_>>>()?;
+    // A static program that may lie at any address has this table, too.
+    Some(if is_program || !needed.is_empty() { Program::Dynamic(needed) } else { Program::Static })
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ pub fn foreign(name: &OsStr, path: &Path) -> Option<Unusable> {
     let shown = name.to_string_lossy();
     let message = format!(
         "program: '{shown}' is linked with {library} ({owner}), so each process would be rank 0 of 1; compile it with \
-         typepack's mpicc, or start it with the mpiexec of that MPI"
+         typepack's mpicc, or start it with the mpiexec of that MPI (typepack doctor says what is mixed)"
     );
     Some(Unusable { message, exit_code: 126 })
 }

@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 /// The names of compilers that are looked for.
-const NAMES: [&str; 7] =
+pub const NAMES: [&str; 7] =
     ["gfortran", "flang", "flang-22", "flang-21", "flang-20", "ifx", "nvfortran"];
 
 /// Makes the modules. Returns the exit code.

@@ -493,7 +493,7 @@ fn mismatch(header: &Header) -> Error {
         ErrorKind::Mismatch,
         format!(
             "mpiexec is typepack {text} (layout {:016x}); this program was built with typepack {} \
-             (layout {HASH:016x}); use the mpiexec of the same build",
+             (layout {HASH:016x}); use the mpiexec of the same build (typepack doctor says which ones are used)",
             header.hash.load(Ordering::Relaxed),
             env!("CARGO_PKG_VERSION"),
         ),

@@ -84,6 +84,30 @@ impl Place {
         Ok(())
     }
 
+    /// Returns whether the user can make folders in the place. Makes nothing.
+    pub fn is_writable(&self) -> bool {
+        let Some(there) = self.folder.ancestors().find(|folder| folder.exists()) else {
+            return false;
+        };
+        let may = rustix::fs::access(there, rustix::fs::Access::WRITE_OK).is_ok();
+        // A folder without any permission to write is one that nobody shall write to, not even root.
+        let shall = fs::metadata(there).is_ok_and(|facts| !facts.permissions().readonly());
+        may && shall && (there != self.folder || self.check().is_ok())
+    }
+
+    /// Returns the folders in the place in which modules are missing, or that a process has begun and left.
+    pub fn damaged(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        // `unique` puts the number of the process into the name.
+        let is_being_made = |path: &Path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let number = name.strip_prefix("new-").and_then(|rest| rest.split('-').next());
+            number.is_some_and(|number| Path::new("/proc").join(number).exists())
+        };
+        let folders = entries.map(|entry| entry.path()).filter(|path| path.is_dir());
+        folders.filter(|path| !is_complete(path) && !is_being_made(path)).collect()
+    }
+
     /// Returns the folder `name` of the place if all its files are there.
     pub fn complete(&self, name: &str) -> Option<PathBuf> {
         self.check().ok()?;

@@ -65,6 +65,19 @@ pub fn report(compiler: &[OsString], places: &Places) -> String {
     text
 }
 
+/// Says of each place for modules whether modules can be made there, and which folders in it are damaged.
+pub fn stores(places: &Places) -> String {
+    let mut text = String::new();
+    for place in cache::places(places.store.as_deref(), |name| std::env::var_os(name)) {
+        let word = if place.is_writable() { "writable" } else { "read-only" };
+        text += &format!("{word} {}\n", place.folder.display());
+        for folder in place.damaged() {
+            text += &format!("stale {}\n", folder.display());
+        }
+    }
+    text
+}
+
 /// Returns the folder with the sources of the modules.
 fn sources(places: &Places) -> &Path {
     places.fortran.as_deref().unwrap_or(&places.include)

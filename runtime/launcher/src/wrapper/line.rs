@@ -40,6 +40,8 @@ pub enum Query {
     /// Where are the Fortran modules for the compiler, and what do they lack? (`-typepack-modules`, for
     /// `typepack fortran`)
     Modules,
+    /// In which places can modules be kept, and what is damaged there? (`-typepack-stores`, for `typepack doctor`)
+    Stores,
 }
 
 /// The parsed command line of the wrapper.
@@ -71,6 +73,7 @@ fn query(text: &str) -> Option<Result<Query, String>> {
         "link_info" | "link-info" => Query::LinkCommand,
         "help" => Query::Help,
         "typepack-modules" => Query::Modules,
+        "typepack-stores" => Query::Stores,
         name if ["show", "compile_", "compile-", "link_", "link-"]
             .iter()
             .any(|start| name.starts_with(start)) =>
@@ -287,7 +290,7 @@ pub fn answer(query: Query, request: &Request, places: &Places) -> String {
         Query::LibraryDirs => vec![places.lib.clone().into()],
         Query::Libraries => libraries(places).iter().map(OsString::from).collect(),
         // `mod.rs` answers these queries itself.
-        Query::Version | Query::Help | Query::Modules => Vec::new(),
+        Query::Version | Query::Help | Query::Modules | Query::Stores => Vec::new(),
     };
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }

@@ -63,7 +63,7 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
     if request.query == Some(Query::Help) {
         return print(&help(tool));
     }
-    if request.query == Some(Query::Modules) && !tool.fortran {
+    if matches!(request.query, Some(Query::Modules | Query::Stores)) && !tool.fortran {
         return Err((format!("{} has no Fortran modules", tool.name), 1));
     }
     if request.query == Some(Query::Version) {
@@ -76,6 +76,9 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
     if tool.fortran {
         kinds::refuse(&request.arguments).map_err(|message| (message, 1))?;
         prefix::add_fortran(&exe, &mut places).map_err(|message| (message, 1))?;
+        if request.query == Some(Query::Stores) {
+            return print(&fortran::stores(&places));
+        }
         if line::compiles(&request) {
             let asked = request.query == Some(Query::Modules);
             let missing = fortran::modules(&request.compiler, &mut places, asked)?;

@@ -1,0 +1,307 @@
+//! The launcher, the compiler wrappers, the library and the header: are they there, of this version, and the ones that
+//! the system finds first?
+
+use super::installation::{Installation, Kind, LIBRARY};
+use super::{Report, VERSION};
+use crate::run::executable;
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The compiler wrappers.
+const WRAPPERS: [&str; 3] = ["mpicc", "mpicxx", "mpifort"];
+
+/// The text of this version's `mpi.h`.
+const HEADER: &str = include_str!(concat!(env!("OUT_DIR"), "/mpi.h"));
+
+/// Looks at everything that is no part of Python.
+pub fn examine(own: &Installation, report: &mut Report) {
+    files(own, report);
+    launcher(own, report);
+    wrappers(own, report);
+    library(own, report);
+    header(own, report);
+    compilers(own, report);
+}
+
+/// Returns the first line that a program prints, on either output; `None` if it cannot be run.
+pub fn says(program: &Path, argument: &str) -> Option<String> {
+    let output = Command::new(program).arg(argument).stdin(Stdio::null()).output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().filter(|letter| !letter.is_control()).take(80).collect())
+}
+
+/// Returns the version in a line of a program of typepack, such as `mpicc: typepack 0.1.0 (Language: C)`.
+fn version(line: &str) -> Option<&str> {
+    let rest = line.split("typepack").nth(1)?.trim_start_matches([')', ' ']);
+    let version = rest.split([' ', ',']).next()?;
+    version.starts_with(|letter: char| letter.is_ascii_digit()).then_some(version)
+}
+
+/// The programs that are missing or cannot be executed, and those of another version.
+fn files(own: &Installation, report: &mut Report) {
+    let (mut missing, mut refused) = (Vec::new(), Vec::new());
+    let mut paths: Vec<PathBuf> =
+        ["mpiexec"].iter().chain(&WRAPPERS).map(|name| own.bin.join(name)).collect();
+    if own.kind == Kind::Wheel {
+        // The RECORD of the wheel says whether thin names are missing.
+        let folder = own.prefix.join("bin");
+        let thin = ["mpiexec", "typepack"].iter().chain(&WRAPPERS).map(|name| folder.join(name));
+        paths.extend(thin.filter(|path| path.exists()));
+    }
+    for path in &paths {
+        match fs::metadata(path) {
+            Err(_) => missing.push(path.display().to_string()),
+            Ok(facts) if facts.permissions().mode() & 0o111 == 0 => {
+                refused.push(path.display().to_string());
+            }
+            Ok(_) => {}
+        }
+    }
+    if !missing.is_empty() {
+        let what = format!("{} of this installation is missing", missing.join(", "));
+        report.fault("missing-program", what, own.again());
+    }
+    if !refused.is_empty() {
+        let what = format!("nobody has the permission to execute {}", refused.join(", "));
+        report.fault("not-executable", what, format!("chmod +x {}", refused.join(" ")));
+    }
+    for name in ["mpiexec"].iter().chain(&WRAPPERS) {
+        let path = own.bin.join(name);
+        let argument = if *name == "mpiexec" { "--version" } else { "-showme:version" };
+        let Some(line) = says(&path, argument) else { continue };
+        match version(&line) {
+            Some(VERSION) => {}
+            Some(other) => {
+                let what =
+                    format!("{} is of version {other}, and this tool of {VERSION}", path.display());
+                report.fault("other-version", what, own.again());
+            }
+            None => {
+                let what =
+                    format!("{} is no program of typepack: it says '{line}'", path.display());
+                report.fault("overwritten-program", what, own.again());
+            }
+        }
+    }
+}
+
+/// Returns the line that puts the installation in front of all others.
+fn cure_path(own: &Installation) -> String {
+    format!("export PATH={}:$PATH", own.path_folder().display())
+}
+
+/// The `mpiexec` that a user gets.
+fn launcher(own: &Installation, report: &mut Report) {
+    let Some(first) = executable(OsStr::new("mpiexec"), true) else {
+        // That the own one cannot be executed has been said.
+        if own.bin.join("mpiexec").exists() && !report.has("not-executable") {
+            let what = "there is no mpiexec in PATH".to_owned();
+            report.fault("not-in-path", what, cure_path(own));
+        }
+        return;
+    };
+    let line = says(&first, "--version").unwrap_or_else(|| "does not start".into());
+    report.part("mpiexec", format!("{}: {line}", first.display()));
+    if own.has_program(&first) {
+        return;
+    }
+    let first = first.display();
+    if version(&line).is_some() {
+        let what = format!("the first mpiexec in PATH is {first} of another installation ({line})");
+        report.fault("other-installation", what, cure_path(own));
+    } else {
+        let what = format!(
+            "the first mpiexec in PATH is {first} of another MPI ({line}); with it, each process of a program with \
+             typepack's library is rank 0 of 1"
+        );
+        let cure = match own.kind {
+            Kind::Wheel => format!(
+                "{}, or start programs with {}/bin/typepack-mpiexec",
+                cure_path(own),
+                own.prefix.display()
+            ),
+            _ => cure_path(own),
+        };
+        report.fault("foreign-launcher", what, cure);
+    }
+}
+
+/// The wrappers that a user gets.
+fn wrappers(own: &Installation, report: &mut Report) {
+    let mut foreign = Vec::new();
+    for name in WRAPPERS {
+        let Some(first) = executable(OsStr::new(name), true) else { continue };
+        report.part(name, first.display().to_string());
+        if !own.has_program(&first) {
+            foreign.push(first.display().to_string());
+        }
+    }
+    if !foreign.is_empty() {
+        let what = format!(
+            "the first compiler wrappers in PATH are not those of this installation: {}",
+            foreign.join(", ")
+        );
+        report.fault("foreign-wrapper", what, cure_path(own));
+    }
+}
+
+/// The library, and others that the loader finds before it.
+fn library(own: &Installation, report: &mut Report) {
+    let path = own.library();
+    let shown = path.display();
+    match fs::read(&path) {
+        Err(error) => {
+            let what = format!("the library {shown} cannot be read: {error}");
+            report.fault("missing-library", what, own.again());
+        }
+        Ok(bytes) => match library_version(&bytes) {
+            Some(version) => {
+                report.part("library", format!("{shown}: typepack {version}"));
+                if version != VERSION {
+                    let what =
+                        format!("{shown} is of version {version}, and this tool of {VERSION}");
+                    report.fault("other-library-version", what, own.again());
+                }
+            }
+            None => {
+                let what = format!("{shown} is not typepack's library");
+                report.fault("overwritten-library", what, own.again());
+            }
+        },
+    }
+    let folders = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let first = env::split_paths(&folders).find(|folder| folder.join(LIBRARY).exists());
+    if let Some(folder) = first.filter(|folder| !own.has_library_folder(folder)) {
+        let what = format!(
+            "LD_LIBRARY_PATH names {}, whose {LIBRARY} is found before that of this installation",
+            folder.display()
+        );
+        let cure =
+            format!("take {} out of LD_LIBRARY_PATH, or: unset LD_LIBRARY_PATH", folder.display());
+        report.fault("library-path", what, cure);
+    }
+    let preloaded = env::var_os("LD_PRELOAD").unwrap_or_default();
+    let preloaded = preloaded.to_string_lossy();
+    let names = preloaded.split([' ', ':']).filter(|name| {
+        Path::new(name).file_name().is_some_and(|file| {
+            let file = file.to_string_lossy();
+            file.starts_with("libmpi") && file.contains(".so")
+        })
+    });
+    for name in
+        names.filter(|name| !Path::new(name).parent().is_some_and(|f| own.has_library_folder(f)))
+    {
+        let what =
+            format!("LD_PRELOAD loads {name} into every program, in front of typepack's library");
+        report.fault("preloaded-library", what, "unset LD_PRELOAD".into());
+    }
+}
+
+/// Returns the version in the text that `MPI_Get_library_version` returns, from the bytes of the library.
+fn library_version(bytes: &[u8]) -> Option<String> {
+    const BEFORE: &[u8] = b"typepack ";
+    const AFTER: &[u8] = b", MPI ";
+    memchr::memmem::find_iter(bytes, BEFORE).find_map(|at| {
+        let rest = &bytes[at + BEFORE.len()..];
+        let rest = &rest[..rest.len().min(32)];
+        let end = memchr::memmem::find(rest, AFTER)?;
+        let version = std::str::from_utf8(&rest[..end]).ok()?;
+        version.starts_with(|letter: char| letter.is_ascii_digit()).then(|| version.to_owned())
+    })
+}
+
+/// The header.
+fn header(own: &Installation, report: &mut Report) {
+    let path = own.include.join("mpi.h");
+    let shown = path.display();
+    match fs::read(&path) {
+        Err(error) => {
+            let what = format!("the header {shown} cannot be read: {error}");
+            report.fault("missing-header", what, own.again());
+        }
+        Ok(bytes) if bytes == HEADER.as_bytes() => report.part("header", shown.to_string()),
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            let whose = if text.contains("from typepack") {
+                "of another version"
+            } else {
+                "of another MPI"
+            };
+            let what = format!("the header {shown} is {whose}, and the library of {VERSION}");
+            report.fault("other-header", what, own.again());
+        }
+    }
+}
+
+/// The compilers, which not everybody needs, and the Fortran modules.
+fn compilers(own: &Installation, report: &mut Report) {
+    if executable(OsStr::new("cc"), true).is_none() {
+        let what = "there is no C compiler in PATH (cc), so mpicc cannot compile".to_owned();
+        report.note(
+            "no-c-compiler",
+            what,
+            "install one (Debian: gcc), or name it: mpicc -cc=COMPILER".into(),
+        );
+    }
+    if !crate::fortran::NAMES.into_iter().any(|name| executable(OsStr::new(name), true).is_some()) {
+        let what = format!(
+            "there is no Fortran compiler in PATH ({}), so mpifort cannot compile",
+            crate::fortran::NAMES.join(", ")
+        );
+        let cure = "install one (Debian: gfortran), or name it: mpifort -fc=COMPILER".to_owned();
+        report.note("no-fortran-compiler", what, cure);
+    }
+    let mpifort = own.bin.join("mpifort");
+    let places = Command::new(&mpifort).arg("-typepack-stores").stdin(Stdio::null()).output();
+    let Some(places) = places.ok().filter(|output| output.status.success()) else { return };
+    let places = String::from_utf8_lossy(&places.stdout).into_owned();
+    let of = |word: &str| -> Vec<&str> {
+        places.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' ')).collect()
+    };
+    let stale = of("stale");
+    if !stale.is_empty() {
+        // They harm nobody, because mpifort makes such modules anew.
+        let what = format!(
+            "{} folders of Fortran modules are damaged or from an earlier version, such as {}",
+            stale.len(),
+            stale[0]
+        );
+        report.note("stale-modules", what, format!("rm -r {}", stale.join(" ")));
+    }
+    let (prefix, writable) = (own.lib.display().to_string(), of("writable"));
+    if of("read-only").iter().any(|place| place.starts_with(&prefix)) {
+        let place = writable.first().copied().unwrap_or("no other place");
+        let what = format!(
+            "{prefix} cannot be written to; everything works, and mpifort keeps the modules of new compilers in {place}"
+        );
+        let cure =
+            format!("as its owner: {} fortran", own.path_folder().join("typepack").display());
+        report.note("read-only", what, cure);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{library_version, version};
+
+    #[test]
+    fn versions_are_found() {
+        for (line, wanted) in [
+            ("mpiexec (typepack) 0.1.0", Some("0.1.0")),
+            ("mpicc: typepack 1.2.3-beta (Language: C)", Some("1.2.3-beta")),
+            ("mpiexec (OpenRTE) 4.1.4", None),
+            ("typepack", None),
+        ] {
+            assert_eq!(version(line), wanted, "{line}");
+        }
+        let bytes = b"\0typepack bug, MPI\0typepack 0.1.0, MPI 5\0";
+        assert_eq!(library_version(bytes).as_deref(), Some("0.1.0"));
+        assert_eq!(library_version(b"MPICH Version: 5.0"), None);
+    }
+}
