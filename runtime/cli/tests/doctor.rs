@@ -249,11 +249,19 @@ fn two_wheels_in_one_environment_are_named() {
     let faults = ["overwritten-files", "two-mpi-wheels"];
     let cure = "pip uninstall -y mpich && ";
     place.has(GOOD, &[], &faults, &[cure, "mpich 5.0.2", "--force-reinstall --no-deps typepack"]);
+    place.script("env/bin/mpiexec", "#!/bin/sh\necho HYDRA build details:\n");
+    place.script("env/bin/mpicc", "#!/bin/sh\n");
+    let faults =
+        ["overwritten-program", "overwritten-wrapper", "overwritten-files", "two-mpi-wheels"];
+    place.has(GOOD, &[], &faults, &[cure, "HYDRA", "another MPI has overwritten"]);
     // Its removal takes the names that both have.
+    place.remove("env/bin/mpiexec");
+    place.remove("env/bin/mpicc");
     place.remove("env/lib/libmpi_abi.so.1");
     fs::remove_dir_all(place.root.join("env/lib/python3.11/site-packages/mpich-5.0.2.dist-info"))
         .unwrap();
-    place.has(GOOD, &[], &["removed-files"], &["env/lib/libmpi_abi.so.1"]);
+    place.has(GOOD, &[], &["missing-program", "removed-files"], &["env/lib/libmpi_abi.so.1"]);
+    place.script("env/bin/mpiexec", "#!/bin/sh\nexec ${0%/*}/../lib/typepack/bin/mpiexec \"$@\"\n");
     // Somebody else has written it.
     place.write("env/lib/libmpi_abi.so.1", "?");
     place.has(GOOD, &[], &["overwritten-files"], &["no package says"]);

@@ -96,8 +96,9 @@ impl Installation {
     pub fn again(&self) -> String {
         match self.kind {
             Kind::Wheel => format!(
-                "{}/bin/python -m pip install --force-reinstall --no-deps typepack",
-                self.prefix.display()
+                "{}/bin/python -m pip install --force-reinstall --no-deps typepack-{}-*.whl",
+                self.prefix.display(),
+                super::VERSION
             ),
             Kind::Prefix => format!("scripts/install --prefix {}", self.prefix.display()),
             Kind::Interposer => {

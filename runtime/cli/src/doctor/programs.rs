@@ -96,13 +96,28 @@ fn cure_path(own: &Installation) -> String {
     format!("export PATH={}:$PATH", own.path_folder().display())
 }
 
+/// Returns whether a program lies in the folder of this installation that belongs into `PATH`.
+fn in_own_folder(own: &Installation, program: &Path) -> bool {
+    let folder = program.parent().and_then(|folder| folder.canonicalize().ok());
+    folder.is_some() && folder == own.path_folder().canonicalize().ok()
+}
+
 /// The `mpiexec` that a user gets.
 fn launcher(own: &Installation, report: &mut Report) {
     let Some(first) = executable(OsStr::new("mpiexec"), true) else {
         // That the own one cannot be executed has been said.
         if own.bin.join("mpiexec").exists() && !report.has("not-executable") {
-            let what = "there is no mpiexec in PATH".to_owned();
-            report.fault("not-in-path", what, cure_path(own));
+            let folder = own.path_folder();
+            let path = env::var_os("PATH").unwrap_or_default();
+            let is_in_path =
+                env::split_paths(&path).any(|one| in_own_folder(own, &one.join("mpiexec")));
+            if is_in_path {
+                let what = format!("{} is missing", folder.join("mpiexec").display());
+                report.fault("missing-program", what, own.again());
+            } else {
+                let what = "there is no mpiexec in PATH".to_owned();
+                report.fault("not-in-path", what, cure_path(own));
+            }
         }
         return;
     };
@@ -111,13 +126,16 @@ fn launcher(own: &Installation, report: &mut Report) {
     if own.has_program(&first) {
         return;
     }
-    let first = first.display();
-    if version(&line).is_some() {
-        let what = format!("the first mpiexec in PATH is {first} of another installation ({line})");
+    let shown = first.display();
+    if in_own_folder(own, &first) {
+        let what = format!("{shown} is not typepack's ({line}): another MPI has overwritten it");
+        report.fault("overwritten-program", what, own.again());
+    } else if version(&line).is_some() {
+        let what = format!("the first mpiexec in PATH is {shown} of another installation ({line})");
         report.fault("other-installation", what, cure_path(own));
     } else {
         let what = format!(
-            "the first mpiexec in PATH is {first} of another MPI ({line}); with it, each process of a program with \
+            "the first mpiexec in PATH is {shown} of another MPI ({line}); with it, each process of a program with \
              typepack's library is rank 0 of 1"
         );
         let cure = match own.kind {
@@ -134,12 +152,13 @@ fn launcher(own: &Installation, report: &mut Report) {
 
 /// The wrappers that a user gets.
 fn wrappers(own: &Installation, report: &mut Report) {
-    let mut foreign = Vec::new();
+    let (mut foreign, mut overwritten) = (Vec::new(), Vec::new());
     for name in WRAPPERS {
         let Some(first) = executable(OsStr::new(name), true) else { continue };
         report.part(name, first.display().to_string());
         if !own.has_program(&first) {
-            foreign.push(first.display().to_string());
+            let list = if in_own_folder(own, &first) { &mut overwritten } else { &mut foreign };
+            list.push(first.display().to_string());
         }
     }
     if !foreign.is_empty() {
@@ -148,6 +167,10 @@ fn wrappers(own: &Installation, report: &mut Report) {
             foreign.join(", ")
         );
         report.fault("foreign-wrapper", what, cure_path(own));
+    }
+    if !overwritten.is_empty() {
+        let what = format!("another MPI has overwritten {}", overwritten.join(", "));
+        report.fault("overwritten-wrapper", what, own.again());
     }
 }
 
