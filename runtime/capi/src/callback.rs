@@ -3,8 +3,10 @@
 //!
 //! A callback arrives as an address, which may be null or a sentinel (`MPI_X_NULL_COPY_FN`, `MPI_X_DUP_FN`).
 //! The constructors here first compare the address with null and the sentinels, and the library calls only an
-//! address that equals none of them. An exception that leaves a callback ends the process with one line.
+//! address that equals none of them. Handles, codes and statuses go through `front.rs`, because a program may have another
+//! ABI. An exception that leaves a callback ends the process with one line.
 
+use crate::front;
 use crate::lifecycle;
 use crate::raw::{self, Callback};
 use std::ffi::{c_int, c_void};
@@ -56,7 +58,7 @@ impl ErrorFunction {
     /// Calls the function with a pointer to the handle of the object and a pointer to the error code. Returns
     /// the error code, which the function may have changed through its pointer.
     pub fn call(self, handle: usize, code: c_int) -> c_int {
-        let (mut handle, mut code) = (handle, code);
+        let (mut handle, mut code) = (front::handle(handle), front::code(code));
         // The function is variadic in C, so the call must have a variadic type, although it passes only two
         // arguments.
         type Function = unsafe extern "C-unwind" fn(*mut usize, *mut c_int, ...);
@@ -67,7 +69,7 @@ impl ErrorFunction {
         // SAFETY: both pointers point to local variables. The program promises that its error handler may be
         // called with a pointer to a handle and a pointer to a code.
         guarded("an error handler", || unsafe { function(&raw mut handle, &raw mut code) });
-        code
+        front::returned(code)
     }
 }
 
@@ -126,6 +128,7 @@ impl UserCopy {
             *mut c_int,
         ) -> c_int;
         let (mut copy, mut flag) = (std::ptr::null_mut::<c_void>(), 0);
+        let handle = front::handle(handle);
         // SAFETY: `CopyFunction::new` has checked that the address is not a sentinel, and null is one of
         // these sentinels. The program registered the function as a copy function, and copy functions have
         // this type: the first parameter is a handle, and a handle is as wide as a `usize`.
@@ -137,7 +140,7 @@ impl UserCopy {
             function(handle, keyval, extra, value, (&raw mut copy).cast(), &raw mut flag)
         });
         if code != 0 {
-            return Err(code);
+            return Err(front::returned(code));
         }
         Ok((flag != 0).then_some(copy))
     }
@@ -174,6 +177,7 @@ impl DeleteFunction {
         type Function =
             unsafe extern "C-unwind" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
         let Some(callback) = self.0 else { return Ok(()) };
+        let handle = front::handle(handle);
         // SAFETY: `new` has checked that the address is not the sentinel, which is null. The program
         // registered the function as a delete function, and delete functions have this type: the first
         // parameter is a handle, and a handle is as wide as a `usize`.
@@ -183,7 +187,7 @@ impl DeleteFunction {
         let call = || unsafe { function(handle, keyval, value, extra) };
         match guarded("a delete function of an attribute", call) {
             0 => Ok(()),
-            code => Err(code),
+            code => Err(front::returned(code)),
         }
     }
 }
@@ -228,7 +232,10 @@ impl Generalized {
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.query) };
         // SAFETY: `status` is a mutable reference, so the query function may write the status. The program
         // promises that its query function may be called with `extra`.
-        guarded("the query function of a request", || unsafe { function(self.extra, status) })
+        let query = |status| {
+            guarded("the query function of a request", || unsafe { function(self.extra, status) })
+        };
+        front::returned(front::with_status(status, query))
     }
 
     /// Calls the free function, for a request that is being freed. Returns the function's return code.
@@ -238,7 +245,8 @@ impl Generalized {
         // registered the function as a free function, and free functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.free) };
         // SAFETY: the program promises that its free function may be called with `extra`.
-        guarded("the free function of a request", || unsafe { function(self.extra) })
+        let code = guarded("the free function of a request", || unsafe { function(self.extra) });
+        front::returned(code)
     }
 
     /// Calls the cancel function and tells it whether the request is complete. Returns the code of the
@@ -250,7 +258,7 @@ impl Generalized {
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.cancel) };
         // SAFETY: the program promises that its cancel function may be called with `extra` and a flag.
         let call = || unsafe { function(self.extra, complete.into()) };
-        guarded("the cancel function of a request", call)
+        front::returned(guarded("the cancel function of a request", call))
     }
 }
 
@@ -306,7 +314,7 @@ impl UserReduction {
             let input = lower.wrapping_offset(offset).cast_mut().cast::<c_void>();
             let result = upper.wrapping_offset(offset).cast::<c_void>();
             // The function gets pointers to copies of the count and the handle, so it cannot change the originals.
-            let mut datatype = datatype;
+            let mut datatype = raw::Datatype(front::handle(datatype.0));
             if self.large {
                 let mut count = part as raw::Count;
                 // SAFETY: the address is not null (`new_large`), and functions of operations have no sentinels.
@@ -385,6 +393,7 @@ impl Datarep {
             *mut c_void,
         ) -> c_int;
         let callback = self.convert?;
+        let datatype = raw::Datatype(front::handle(datatype.0));
         if large {
             // SAFETY: the address is not the sentinel (`new`). The program registered the function by
             // `MPI_Register_datarep_c`, so the function has this type.
@@ -392,7 +401,7 @@ impl Datarep {
             // SAFETY: the program promises that its function may be called with elements of `datatype` in memory,
             // with a buffer for their form in the file, and with `extra`.
             let call = || unsafe { function(memory, datatype, count, file, position, self.extra) };
-            return Some(guarded(CONVERSION, call));
+            return Some(front::returned(guarded(CONVERSION, call)));
         }
         // SAFETY: the address is not the sentinel (`new`). The program registered the function by
         // `MPI_Register_datarep`, so the function has this type.
@@ -401,7 +410,7 @@ impl Datarep {
         // SAFETY: the program promises that its function may be called with elements of `datatype` in memory, with
         // a buffer for their form in the file, and with `extra`.
         let call = || unsafe { function(memory, datatype, count, file, position, self.extra) };
-        Some(guarded(CONVERSION, call))
+        Some(front::returned(guarded(CONVERSION, call)))
     }
 
     /// Calls the function as an extent function. Returns the extent in bytes that the function reports for `datatype`
@@ -413,6 +422,7 @@ impl Datarep {
         type Function =
             unsafe extern "C-unwind" fn(raw::Datatype, *mut isize, *mut c_void) -> c_int;
         let Some(callback) = self.convert else { return Ok(0) };
+        let datatype = raw::Datatype(front::handle(datatype.0));
         let mut extent = 0;
         // SAFETY: the address is not null (`new`). The program registered the function as an extent function,
         // and extent functions have this type.
@@ -422,7 +432,7 @@ impl Datarep {
         let call = || unsafe { function(datatype, &raw mut extent, self.extra) };
         match guarded("the extent function of a data representation", call) {
             0 => Ok(extent),
-            code => Err(code),
+            code => Err(front::returned(code)),
         }
     }
 }

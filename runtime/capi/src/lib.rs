@@ -24,6 +24,8 @@ use typepack_capi_datatype::{argument, buffer, count_width, failure, handle, sta
 
 mod lifecycle;
 
+mod front;
+
 mod callback;
 
 mod error;
@@ -65,6 +67,8 @@ pub mod compat;
 mod outputs;
 
 mod exports;
+
+pub mod entries;
 
 pub use exports::*;
 

@@ -19,6 +19,9 @@ pub enum Program {
     Dynamic(Vec<String>),
 }
 
+/// The soname of the libraries with MPICH's ABI.
+const MPICH: &str = "libmpi.so.12";
+
 /// The sonames of MPI libraries without the standard ABI, by their beginnings, and the names of the MPIs.
 const OTHERS: [(&str, &str); 8] = [
     ("libmpi.so.40", "Open MPI"),
@@ -26,7 +29,7 @@ const OTHERS: [(&str, &str); 8] = [
     ("libmpi_usempif08.so", "Open MPI"),
     ("libmpi_cxx.so", "Open MPI"),
     ("libmpich", "MPICH"),
-    ("libmpi.so.12", "MPICH or Intel MPI"),
+    (MPICH, "MPICH or Intel MPI"),
     ("libmpifort.so.12", "MPICH or Intel MPI"),
     ("libmpicxx.so.12", "MPICH or Intel MPI"),
 ];
@@ -39,15 +42,17 @@ impl Program {
 
     /// Returns the name of a library that the program needs and that belongs to an MPI without the standard ABI, and
     /// the name of that MPI. Returns `None` if there is no such library, or if the program also needs a library with
-    /// the standard ABI.
-    pub fn other_mpi(&self) -> Option<(&str, &'static str)> {
+    /// the standard ABI. `has_mpich` says whether typepack's own library of the name [`MPICH`] is there.
+    pub fn other_mpi(&self, has_mpich: bool) -> Option<(&str, &'static str)> {
         if self.has_the_standard_abi() {
             return None;
         }
-        OTHERS.iter().find_map(|(start, owner)| {
-            let name = self.needed().iter().find(|name| name.starts_with(start))?;
-            Some((name.as_str(), *owner))
-        })
+        OTHERS.iter().filter(|(start, _)| !has_mpich || *start != MPICH).find_map(
+            |(start, owner)| {
+                let name = self.needed().iter().find(|name| name.starts_with(start))?;
+                Some((name.as_str(), *owner))
+            },
+        )
     }
 
     /// Returns the names of the libraries that it needs.
@@ -190,15 +195,20 @@ mod tests {
         let linked = |names: &[&str]| {
             let names = names.iter().map(|name| (*name).to_owned()).collect();
             let program = Program::Dynamic(names);
-            program.other_mpi().map(|(name, owner)| (name.to_owned(), owner))
+            program.other_mpi(false).map(|(name, owner)| (name.to_owned(), owner))
         };
         let found = |name: &str, owner| Some((name.to_owned(), owner));
         assert_eq!(linked(&["libc.so.6", "libmpi.so.40"]), found("libmpi.so.40", "Open MPI"));
         assert_eq!(linked(&["libmpich.so.12"]), found("libmpich.so.12", "MPICH"));
         assert_eq!(linked(&["libmpi.so.12"]), found("libmpi.so.12", "MPICH or Intel MPI"));
         assert_eq!(linked(&["libmpi_abi.so.1", "libmpi.so.12"]), None);
+        let ours = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            Program::Dynamic(names).other_mpi(true).is_none()
+        };
+        assert!(ours(&["libmpi.so.12"]) && !ours(&["libmpi.so.12", "libmpifort.so.12"]));
         assert_eq!(linked(&["libmpi_abi.so.0"]), None);
         assert_eq!(linked(&["libc.so.6"]), None);
-        assert_eq!(Program::Static.other_mpi(), None);
+        assert_eq!(Program::Static.other_mpi(false), None);
     }
 }

@@ -124,7 +124,7 @@ fn run() -> Result<u8, Refusal> {
         let refused = |unusable: program::Unusable| Refusal(unusable.message, unusable.exit_code);
         let found = program::find(&app.program, path, app.directory.as_deref()).map_err(refused)?;
         if ranks > 1
-            && let Some(unusable) = program::foreign(&app.program, &found)
+            && let Some(unusable) = program::foreign(&app.program, &found, about::has_mpich())
         {
             return Err(refused(unusable));
         }
@@ -176,11 +176,11 @@ fn run() -> Result<u8, Refusal> {
     }
 
     // 5. Start the ranks, and watch them until the job has ended.
-    let library = about::library_folder();
+    let libraries = about::library_folders();
     let setting = start::Setting {
         programs: &programs,
         host: &host,
-        library: library.as_deref(),
+        libraries: &libraries,
         table,
         placed: reserved.cores.as_deref(),
         signals: before,

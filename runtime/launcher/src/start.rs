@@ -82,9 +82,8 @@ pub struct Setting<'a> {
     pub programs: &'a [PathBuf],
     /// The name of this machine.
     pub host: &'a str,
-    /// The folder that contains this installation's library, if programs need the folder in
-    /// `LD_LIBRARY_PATH`.
-    pub library: Option<&'a Path>,
+    /// The folders that contain this installation's libraries, if programs need them in `LD_LIBRARY_PATH`.
+    pub libraries: &'a [PathBuf],
     /// The topology table of the machine.
     pub table: &'a [CpuInfo],
     /// The core of each rank, or `None` if the ranks are not bound.
@@ -321,9 +320,9 @@ impl Shared<'_> {
                 variables.insert("PWD".into(), directory.into());
             }
         }
-        // Cargo and CMake may link programs without a run path. Such programs find the library if this folder
-        // is in the list.
-        if let Some(folder) = self.setting.library {
+        // Cargo and CMake may link programs without a run path. Such programs find the library if its folder is in the
+        // list. Programs of MPICH's ABI find ours before the one that their run path names.
+        for folder in self.setting.libraries {
             let name = OsString::from("LD_LIBRARY_PATH");
             let list = with_folder(variables.remove(&name), folder);
             if !list.is_empty() {

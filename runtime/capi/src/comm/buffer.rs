@@ -21,6 +21,7 @@
 use super::{Comm, On, world};
 use crate::abi;
 use crate::error::{Failure, Result};
+use crate::front;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -104,7 +105,7 @@ impl Buffer {
     /// the overhead, which is large enough for the bytes that alignment skips.
     fn queued(&self, bytes: u64) -> Option<Range<u64>> {
         const { assert!(OVERHEAD >= ALIGN) };
-        let whole = bytes.checked_add(OVERHEAD)?;
+        let whole = bytes.checked_add(front::overhead())?;
         let free = |place: &Range<u64>| {
             let next = self.held.partition_point(|held| held.place.end <= place.start);
             place.end <= self.size

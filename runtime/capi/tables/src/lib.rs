@@ -5,26 +5,34 @@
 //! library (with the Rust types from `ctype.rs`), and `header.rs` the file `include/mpi.h`. `wrappers.rs` generates the
 //! functions of a library that is loaded in front of another MPI library, `shim.rs` the C source that lies between that
 //! library and an MPI library without the ABI. `fortran/` generates the Fortran face,
-//! `cxx/` the file `include/mpicxx.h`, and `bindings.rs` the Rust bindings of `typepack-mpi-sys`.
+//! `mpich/` the library with MPICH's ABI (both with the rules of `rule.rs`), `entries.rs` the table through which that
+//! library calls the C library, `cxx/` the file `include/mpicxx.h`, and `bindings.rs` the Rust bindings of
+//! `typepack-mpi-sys`.
 
 mod bindings;
 mod constants;
 mod ctype;
 mod cxx;
+mod entries;
 mod exports;
 mod fortran;
 mod header;
+mod mpich;
 mod rows;
+mod rule;
 mod shim;
 mod wrappers;
 
 pub use bindings::bindings;
 pub use constants::constants;
 pub use cxx::{Method, cxx};
+pub use entries::{declaration, entries};
 pub use exports::exports;
-pub use fortran::{Form, Fortran, Library, MODULES, Rule, include_file, library, module};
+pub use fortran::{Form, Fortran, Library, MODULES, include_file, library, module};
 pub use header::header;
+pub use mpich::{Mpich, front, values};
 pub use rows::{Built, Callback, Compat, Constant, Function, HANDLES, Handled, Parameter, number};
+pub use rule::Rule;
 pub use shim::{Shim, shim};
 pub use wrappers::{When, Wrapped, Wrappers, wrappers};
 
@@ -53,6 +61,10 @@ pub struct Tables {
     pub handlers: Vec<Handled>,
     /// `fortran.csv`.
     pub fortran: Vec<Rule>,
+    /// `mpich.csv`: constants and their values in MPICH.
+    pub mpich: Vec<(String, i64)>,
+    /// `mpich_rules.csv`.
+    pub mpich_rules: Vec<Rule>,
     /// `cxx.csv`.
     pub methods: Vec<Method>,
 }
@@ -71,7 +83,9 @@ impl Tables {
             compat: rows::compat(abi),
             built: rows::built(abi),
             handlers: rows::handlers(abi),
-            fortran: Rule::read(abi),
+            fortran: Rule::read(&abi.join("fortran.csv")),
+            mpich: rows::mpich(abi),
+            mpich_rules: Rule::read(&abi.join("mpich_rules.csv")),
             methods: Method::read(abi),
         }
     }

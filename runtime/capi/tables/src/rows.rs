@@ -249,6 +249,12 @@ pub fn handlers(abi: &Path) -> Vec<Handled> {
     records(&abi.join("handlers.csv")).iter().map(row).collect()
 }
 
+/// Returns the constants that have a fixed value in MPICH, and that value.
+pub fn mpich(abi: &Path) -> Vec<(String, i64)> {
+    let row = |row: &csv::StringRecord| (row[0].to_owned(), number(&row[1]));
+    records(&abi.join("mpich.csv")).iter().map(row).collect()
+}
+
 /// Returns the functions that are implemented.
 pub fn built(abi: &Path) -> Vec<Built> {
     records(&abi.join("built.csv"))

@@ -185,7 +185,7 @@ fn reason(path: &Path, is_shim: bool) -> Option<String> {
     if is_shim {
         return None;
     }
-    let (name, owner) = program.other_mpi()?;
+    let (name, owner) = program.other_mpi(false)?;
     Some(format!(
         "the program is linked with {name} ({owner}), which lacks the MPI 5 standard ABI; link it with libmpi_abi.so.1 \
          (MPICH: mpicc_abi), or make a shim with `typepack shim`"

@@ -23,6 +23,7 @@ pub mod values;
 
 use crate::abi;
 use crate::failure::{Failure, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
 use typepack_engine::reserve;
 
 /// The kinds of objects that users make. A handle contains the number of its kind, which is never 0.
@@ -97,6 +98,21 @@ impl Parts {
         let low = (self.kind << (PLACE_BITS + LOW_BITS)) | (low << PLACE_BITS) | self.place;
         low as usize | ((self.generation >> LOW_BITS) as usize) << 32
     }
+}
+
+/// The bits of a generation that handles have.
+static GENERATIONS: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Makes all later handles as small as the integers that `MPI_X_toint` returns. A program of an ABI whose handles are such
+/// integers then needs no lookup. A freed handle stays invalid for as long as its integer does (`REST`).
+pub fn make_narrow() {
+    GENERATIONS.store((1 << LOW_BITS) - 1, Ordering::Relaxed);
+}
+
+/// Returns the generation of a place after `generation`.
+#[inline]
+fn next(generation: u64) -> u64 {
+    generation.wrapping_add(1) & GENERATIONS.load(Ordering::Relaxed)
 }
 
 /// Fails if memory is so short that the library makes no further objects.

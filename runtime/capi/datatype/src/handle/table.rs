@@ -4,7 +4,7 @@
 //! counted references, so an object that is freed while another thread uses it is dropped only when that
 //! thread's use ends. `thread_cache.rs` finds recently used objects without the lock.
 
-use super::{Kind, LOW_BITS, PLACE_BITS, Parts, REST, check_memory, none_left};
+use super::{Kind, LOW_BITS, PLACE_BITS, Parts, REST, check_memory, next, none_left};
 use crate::failure::Result;
 use std::collections::{TryReserveError, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -180,7 +180,7 @@ impl<T> Table<T> {
         let empty =
             |slot: &&mut Slot<T>| slot.generation == parts.generation && slot.object.is_none();
         if let Some(slot) = slot.filter(empty) {
-            slot.generation += 1;
+            slot.generation = next(slot.generation);
             slots.free.push_back(parts.place);
         }
     }
@@ -218,7 +218,7 @@ impl<T> Table<T> {
         let place = Parts::of(handle).place;
         slots.free.push_back(place);
         let slot = &mut slots.slots[place as usize];
-        slot.generation += 1;
+        slot.generation = next(slot.generation);
         let object = slot.object.take();
         self.removals.fetch_add(1, Ordering::Release);
         object

@@ -5,7 +5,7 @@
 //! objects are in a [`Values`]. The owner of a [`Values`] keeps it behind a lock. An MPI call that handles many of
 //! the objects takes this lock once.
 
-use super::{Kind, PLACE_BITS, Parts, REST, none_left};
+use super::{Kind, PLACE_BITS, Parts, REST, next, none_left};
 use crate::failure::Result;
 use std::collections::{TryReserveError, VecDeque};
 use typepack_engine::reserve::{Grow, insist};
@@ -157,7 +157,7 @@ impl<T> Values<T> {
         let (place, at) = self.find(handle)?;
         let slot = &mut self.places[place as usize];
         slot.value = NONE;
-        slot.generation += 1;
+        slot.generation = next(slot.generation);
         self.free.push_back(place);
         self.unused.push(at);
         let value = &mut self.values[at as usize];

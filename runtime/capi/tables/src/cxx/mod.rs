@@ -6,9 +6,10 @@
 //! object, the parameter that the method returns, and the types that do not follow from C. `abi/fortran.csv` says which
 //! numbers are logical.
 
-use crate::fortran::{Rule, is_logical};
+use crate::fortran::is_logical;
 use crate::header::fold;
 use crate::rows::{Compat, Constant, Function, Parameter, records};
+use crate::rule::Rule;
 use std::fmt::Write;
 use std::path::Path;
 

@@ -3,50 +3,12 @@
 //! Most follows from the C type and from the name. `abi/fortran.csv` has the rest: its rows are patterns (`*` stands
 //! for any text), and the first row that matches a function and a parameter decides.
 
-use crate::rows::{Compat, Constant, Function, HANDLES, Parameter, number, records};
-use std::path::Path;
-
-/// One row of `fortran.csv`.
-#[derive(Clone, Debug)]
-pub struct Rule {
-    /// The pattern of the names of functions.
-    function: String,
-    /// The pattern of the names of parameters.
-    parameter: String,
-    /// The class.
-    class: String,
-}
-
-impl Rule {
-    /// Returns the rows of `fortran.csv`, in order.
-    pub fn read(abi: &Path) -> Vec<Self> {
-        let row = |row: &csv::StringRecord| Self {
-            function: row[0].to_owned(),
-            parameter: row[1].to_owned(),
-            class: row[2].to_owned(),
-        };
-        records(&abi.join("fortran.csv")).iter().map(row).collect()
-    }
-}
-
-/// Says whether `text` matches `pattern`, in which `*` stands for any text. Upper and lower case are the same.
-fn matches(pattern: &str, text: &str) -> bool {
-    fn rest_matches(pattern: &str, text: &str) -> bool {
-        match pattern.split_once('*') {
-            None => pattern == text,
-            Some((start, rest)) => text
-                .strip_prefix(start)
-                .is_some_and(|text| (0..=text.len()).any(|at| rest_matches(rest, &text[at..]))),
-        }
-    }
-    rest_matches(&pattern.to_ascii_lowercase(), &text.to_ascii_lowercase())
-}
+use crate::rows::{Compat, Constant, Function, HANDLES, Parameter, number};
+use crate::rule::{Rule, matches};
 
 /// Says whether a number is a logical value in languages that have such a type.
 pub(crate) fn is_logical(rules: &[Rule], function: &str, parameter: &str) -> bool {
-    let mut fits = rules
-        .iter()
-        .filter(|rule| matches(&rule.function, function) && matches(&rule.parameter, parameter));
+    let mut fits = rules.iter().filter(|rule| rule.fits(function, parameter));
     fits.next().is_some_and(|rule| rule.class == "logical")
 }
 
@@ -220,10 +182,7 @@ impl Fortran {
             whole.iter().any(|rule| rule.class == class && matches(&rule.function, &f.name))
         };
         let rule = |function: &str, parameter: &str| {
-            let fits = |rule: &&&Rule| {
-                matches(&rule.function, function) && matches(&rule.parameter, parameter)
-            };
-            parts.iter().find(fits).map(|rule| rule.class.as_str())
+            parts.iter().find(|rule| rule.fits(function, parameter)).map(|rule| rule.class.as_str())
         };
         let routines = functions
             .iter()

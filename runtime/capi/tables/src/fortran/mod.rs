@@ -8,7 +8,7 @@ mod class;
 mod library;
 mod module;
 
+pub use class::Fortran;
 pub(crate) use class::is_logical;
-pub use class::{Fortran, Rule};
 pub use library::{Library, library};
 pub use module::{Form, MODULES, include_file, module};
