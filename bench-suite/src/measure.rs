@@ -1,4 +1,4 @@
-//! Times competitors in interleaved rounds: those of one [`Bench`], or any calls ([`take_turns`]).
+//! Times competitors in interleaved rounds: those of one [`Bench`], or any calls (`take_turns`).
 //!
 //! `prepare.rs` has already verified the competitors of a [`Bench`]; `row/` has the [`Row`]s. In every round each
 //! competitor takes its turn (A B C D A B C D …), so that a slow phase of the machine slows all of them
@@ -136,7 +136,7 @@ pub(crate) fn take_turns<const N: usize>(
     rounds: usize,
     mut competitors: [&mut dyn FnMut(); N],
 ) -> [Time; N] {
-    let calls = competitors.each_mut().map(|call| calls_for_sample(call));
+    let calls = competitors.each_mut().map(calls_for_sample);
     let mut turns = [const { Vec::new() }; N];
     in_rounds(rounds, N, |at| turns[at].push(take_turn(&mut competitors[at], calls[at])));
     turns.map(Time::of)

@@ -230,10 +230,12 @@ impl Generalized {
         // SAFETY: the address is not null (`new`), and query functions have no sentinels. The program
         // registered the function as a query function, and query functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.query) };
-        // SAFETY: `status` is a mutable reference, so the query function may write the status. The program
-        // promises that its query function may be called with `extra`.
         let query = |status| {
-            guarded("the query function of a request", || unsafe { function(self.extra, status) })
+            guarded("the query function of a request", || {
+                // SAFETY: `status` comes from a mutable reference, so the query function may write the status. The
+                // program promises that its query function may be called with `extra`.
+                unsafe { function(self.extra, status) }
+            })
         };
         front::returned(front::with_status(status, query))
     }

@@ -54,11 +54,12 @@ pub fn always<E: Into<Failure>>(
     begin::<false, E>(name, at, call)
 }
 
-/// Returns whether a call may go its short way: the program may make most calls. The short way does not wait, allocates
-/// nothing and does not panic. So it needs nothing that [`enter`] does.
+/// Tries the short way of a call, if the program may make most calls. Returns whether `call` has done everything. The short
+/// way does not wait and allocates nothing, so it needs nothing that [`enter`] does. If it panics, the call goes the long
+/// way, which reports the fault.
 #[inline(always)]
-pub fn may_be_short() -> bool {
-    !attention::is_for(attention::CLOSED)
+pub fn short(call: impl FnOnce() -> bool) -> bool {
+    !attention::is_for(attention::CLOSED) && catch_unwind(AssertUnwindSafe(call)).unwrap_or(false)
 }
 
 /// Runs a function. `NEEDS_OPEN` says whether the library must be initialised.

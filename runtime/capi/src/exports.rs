@@ -1,6 +1,6 @@
 //! The exported functions: every `MPI_X` and `PMPI_X` of the ABI. The build script generates them from
 //! `abi/functions.csv` and `abi/built.csv`. Each exported function calls its implementation through a
-//! function of `entry.rs`.
+//! function of `entry.rs`; some first try a short way, which a module `short` has.
 
 #![expect(
     unused_variables,

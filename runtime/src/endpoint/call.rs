@@ -1,7 +1,8 @@
 //! The names by which this rank tells mpiexec what it waits for: the call that a thread makes, and the communicators to
 //! which the program has given names.
 //!
-//! Every call from C stores its name, because only the exported function knows it: in one place of the process
+//! Every call from C stores its name, unless it goes a short way that never waits, because only the exported function
+//! knows the name: in one place of the process
 //! ([`enter`], two instructions) as long as one thread at a time makes calls, and otherwise in a table by threads
 //! ([`enter_of_thread`], some ten). The names are read only when a wait is long (`progress/record.rs`).
 

@@ -189,16 +189,21 @@ fn export(
                 match built.short() {
                     Some(short) => {
                         let names: Vec<String> = parameters.iter().map(|p| name(p)).collect();
+                        assert!(
+                            entry == "enter",
+                            "{}: a function with a short way has an error code, and when it may be called is the usual",
+                            f.name
+                        );
                         let short = format!("crate::{short}{width}({arguments})");
-                        let (trust, short) = match has_pointers {
-                            true => (TRUST, format!("unsafe {{ {short} }}")),
-                            false => ("", short),
+                        let short = match has_pointers {
+                            true => format!("{{\n{TRUST}        unsafe {{ {short} }}\n    }}"),
+                            false => short,
                         };
                         // The rest is a function of its own, so that the short way saves no registers for it.
                         format!(
                             "    #[inline(never)]\n    unsafe extern \"C\" fn rest({list}) -> {returns} {{\n{body}    }}\n\
-                             {trust}    if crate::entry::may_be_short() && {short} {{\n        return crate::abi::SUCCESS;\n    }}\n    \
-                             // SAFETY: the arguments are those of this call.\n    unsafe {{ rest({}) }}\n",
+                             if crate::entry::short(|| {short}) {{\n        return crate::abi::SUCCESS;\n    }}\n    \
+                             // SAFETY: the C caller promises for this function what it promises for `rest`.\n    unsafe {{ rest({}) }}\n",
                             names.join(", ")
                         )
                     }

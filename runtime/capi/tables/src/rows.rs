@@ -112,8 +112,12 @@ impl Built {
     /// Returns the path of the function's short way, if it has one: the function of the same name in the module `short`
     /// beside that of [`path`](Self::path).
     pub fn short(&self) -> Option<String> {
+        if !self.has_short {
+            return None;
+        }
         let mut names: Vec<&str> = self.path.rsplitn(3, "::").collect();
-        *names.get_mut(1).filter(|_| self.has_short)? = "short";
+        *names.get_mut(1).unwrap_or_else(|| panic!("{}: its path has no module", self.name)) =
+            "short";
         names.reverse();
         Some(names.join("::"))
     }
