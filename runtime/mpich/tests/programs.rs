@@ -144,20 +144,19 @@ programs! {
     decoding [0, 2];
     files [0, 2];
     generalized [0];
-    groups [0, 3];
     handlers [0, 2];
     intercommunicators [2, 3];
+    languages [0, 2];
     layouts [0, 2];
-    lecture [0, 2];
+    memory [0, 2];
     modes [0, 2];
     neighbors [0, 2];
-    objects [0, 2];
+    odd_arguments [0, 2];
     operations [0, 2];
     packing_units [0, 2];
     probes [0, 2];
     reductions [0, 2];
     representations [0];
-    requests [0, 2];
     session_worlds [2];
     sessions [0, 2];
     started_collectives [2, 3];
@@ -165,7 +164,6 @@ programs! {
     threads [0, 2];
     topologies [0, 2];
     truncated [0, 2];
-    types [0];
     window_campaign [2, 3];
     windows [0, 2];
 }
