@@ -5,13 +5,14 @@
 //! In the order of reading: `markdown.rs` reads a page; `links.rs`, `snippets.rs` and `errors.rs`
 //! compare pages with the tree; `commands.rs` and `examples.rs` run programs, which `programs.rs`
 //! builds and installs; `book.rs` renders the guide; `sources.rs` checks the comments of the sources; `top.rs`
-//! checks the top level of the tree.
+//! checks the top level of the tree; `dependencies.rs` checks the licences of all crates.
 //!
 //! A check that cannot run on this machine calls `skipped`, and `scripts/test` lists the reason at its
 //! end.
 
 mod book;
 mod commands;
+mod dependencies;
 mod errors;
 mod examples;
 mod links;
