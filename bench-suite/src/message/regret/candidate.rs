@@ -153,7 +153,8 @@ pub fn choosers(row: &Definition, memory: Memory) -> Vec<&'static str> {
         ];
         // All ranks together have at least 16 KiB.
         let competes = keys.contains(&operation) && bytes * row.ranks as u64 >= 16 << 10;
-        // Ranks that share CPUs copy their pieces in the static way. A job of more than two ranks has two CPUs (`session.rs`).
+        // Ranks that share CPUs copy their pieces in the static way. A job of more than two ranks has two CPUs
+        // (`session.rs`).
         let shares = row.ranks > std::thread::available_parallelism().map_or(1, usize::from).min(2);
         let other = match bytes >= 4096 {
             true => (!shares).then_some("pieces"),

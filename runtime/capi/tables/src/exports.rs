@@ -191,7 +191,7 @@ fn export(
                         let names: Vec<String> = parameters.iter().map(|p| name(p)).collect();
                         assert!(
                             entry == "enter",
-                            "{}: a function with a short way has an error code, and when it may be called is the usual",
+                            "{}: a function has a short way only if it may be called from init to finalize",
                             f.name
                         );
                         let short = format!("crate::{short}{width}({arguments})");

@@ -8,13 +8,14 @@
 //! | 45 ns apart | 8.2 | 28 |
 //! | 320 ns apart | 120 | 20 |
 //!
-//! So the cost of a method is the time of the writer plus the time of a reader. The writer asks one reader to measure a
-//! piece: it names that reader in its cell ([`Request`]). The reader measures the time of its copy and leaves it in its
-//! part of the block (`block.rs`), where the writer looks when it next writes a long piece. Neither rank waits for the
-//! other. In a reduction, the reader measures the combination of the elements of all ranks. If a user's function
-//! combines them, nobody measures, because its time may be anything. Nor does anybody measure if ranks share CPUs, or
-//! sleep at once for another reason (`TYPEPACK_SPIN_US=0`): the times then have the time slices of other ranks, and decide nothing (8 ranks on 2 CPUs of a Zen 4: the choice lost
-//! 8 % over 14 rows, and gained 4 % over 14 rows of 2 ranks).
+//! So the cost of a method is the time of the writer plus the time of a reader. The writer asks one reader to measure
+//! a piece: it names that reader in its cell ([`Request`]). The reader measures the time of its copy and leaves it in
+//! its part of the block (`block.rs`), where the writer looks when it next writes a long piece. Neither rank waits
+//! for the other. In a reduction, the reader measures the combination of the elements of all ranks. If a user's
+//! function combines them, nobody measures, because its time may be anything. Nor does anybody measure if ranks share
+//! CPUs, or sleep at once for another reason (`TYPEPACK_SPIN_US=0`): the times then have the time slices of other
+//! ranks, and decide nothing (8 ranks on 2 CPUs of a Zen 4: the choice lost 8 % over 14 rows, and gained 4 % over 14
+//! rows of 2 ranks).
 
 use super::block::Block;
 use super::choices::{DISTANCE, Site};
@@ -102,8 +103,8 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Returns choices that begin with the methods in `store`, and note the best methods there. If ranks share CPUs, nothing
-    /// is measured, and `store` is not used.
+    /// Returns choices that begin with the methods in `store`, and note the best methods there. If ranks share CPUs,
+    /// nothing is measured, and `store` is not used.
     pub(super) fn new(site: Site, store: &'static Store) -> Self {
         let settings = Settings::get();
         let copy = settings.as_ref().ok().and_then(|settings| settings.copy);
