@@ -1,6 +1,6 @@
 //! What happens after init and before finalize.
 
-use crate::{abi, section, version};
+use crate::{abi, section};
 use std::ffi::c_int;
 
 /// `.TRUE.` as this library writes it.
@@ -11,7 +11,6 @@ pub fn started(code: c_int) {
     if code != 0 {
         return;
     }
-    version::check();
     let (mut yes, mut no, mut set) = (TRUE, 0, 0);
     // SAFETY: the values are integers of 4 bytes, as the first argument says.
     unsafe {

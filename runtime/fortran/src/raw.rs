@@ -39,8 +39,6 @@ pub const PROC_NULL: c_int = -3;
 pub const ROOT: c_int = -4;
 /// `MPI_REQUEST_NULL`.
 pub const REQUEST_NULL: Request = Request(0x180);
-/// `MPI_COMM_WORLD`.
-pub const COMM_WORLD: Comm = Comm(0x101);
 /// `MPI_COMM_SELF`.
 pub const COMM_SELF: Comm = Comm(0x102);
 /// `MPI_DATATYPE_NULL`.

@@ -3,12 +3,13 @@
 //! The modules declare a COMMON block whose name ends in their version. A compiler puts every block that a program
 //! declares into the program, also if the program never uses it. So a block with the name of a version lies in the
 //! program, or, if the program does not have it, in this library.
+//!
+//! The linker's addresses are known when this library is loaded. So the check is made then, and it does not matter which
+//! language initialises MPI.
 
-use crate::{abi, raw};
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The version of the modules in `include/`.
 const VERSION: &str = env!("MODULES_VERSION");
@@ -65,20 +66,27 @@ fn file(address: *const c_void) -> *const c_void {
     found.base
 }
 
+/// Variables in which launchers tell a process its rank.
+const RANKS: [&str; 5] =
+    ["TYPEPACK_RANK", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
+
+/// The dynamic linker calls the functions of this section when it has loaded the library.
+// SAFETY: the section consists of addresses of C functions; those arguments that the linker passes may be ignored.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = check;
+
 /// Says in one line if the program was compiled with modules of another version. `TYPEPACK_QUIET=1` hides the line; of
-/// several ranks, rank 0 prints it.
-pub fn check() {
-    static CHECKED: AtomicBool = AtomicBool::new(false);
-    if CHECKED.swap(true, Ordering::Relaxed) {
-        return;
-    }
+/// several ranks, rank 0 prints it, as far as the launcher tells the rank.
+extern "C" fn check() {
     let own = file(check as *const c_void);
     let is_others = |(version, block): &&(&str, &Block)| {
         *version != VERSION && file(std::ptr::from_ref(*block).cast()) != own
     };
     let Some((version, _)) = BLOCKS.iter().find(is_others) else { return };
     let quiet = std::env::var_os("TYPEPACK_QUIET").is_some_and(|value| value == "1");
-    if quiet || rank() > 0 {
+    let rank = RANKS.iter().find_map(std::env::var_os);
+    if quiet || rank.is_some_and(|rank| rank != "0") {
         return;
     }
     // If standard error is closed, there is nobody to tell.
@@ -87,16 +95,4 @@ pub fn check() {
         "typepack: the program was compiled with Fortran modules of version {version}, but libmpifort_abi.so.1 has \
          version {VERSION}; compile it anew, or set TYPEPACK_QUIET=1 to silence this line"
     );
-}
-
-/// Returns the rank of this process; 0 if it has none.
-fn rank() -> c_int {
-    let (mut initialized, mut rank) = (0, 0);
-    // SAFETY: the functions write to the variables, and the second one is called after init only.
-    unsafe {
-        if abi::PMPI_Initialized(&raw mut initialized) == 0 && initialized != 0 {
-            abi::PMPI_Comm_rank(raw::COMM_WORLD, &raw mut rank);
-        }
-    }
-    rank
 }

@@ -127,8 +127,8 @@ programs! {
     example_languages "languages.f90" ["languages.c"], [2];
 }
 
-/// A program that was compiled with modules of another version says so in one line when it starts, in all three forms.
-/// The modules here are those of this version with the name of another version.
+/// A program that was compiled with modules of another version says so in one line when it starts, in all three forms,
+/// and also if only C initialises MPI. The modules here are those of this version with the name of another version.
 #[test]
 fn modules_of_another_version_are_named() {
     let folder = folder("versions");
@@ -141,7 +141,17 @@ fn modules_of_another_version_are_named() {
         let other = text.replace("/TYPEPACKMODULES1/", "/TYPEPACKMODULES2/");
         std::fs::write(others.join(name), other).expect("the file is written");
     }
+    let start = "#include <mpi.h>\nvoid start_in_c(void) { MPI_Init(0, 0); }\n";
+    std::fs::write(folder.join("start.c"), start).expect("the file is written");
+    run(command("mpicc", &folder).args(["-c", "start.c"]));
     let program = |form: &str| {
+        if form == "C" {
+            let c = "      interface\n      subroutine start_in_c() bind(C)\n      end\n      end interface\n";
+            let text = "      integer :: code\n      call start_in_c()\n      call MPI_Finalize(code)\n      end\n";
+            return format!(
+                "      program short\n      use mpi_f08, only : MPI_Finalize\n{c}{text}"
+            );
+        }
         let form = match form {
             "mpif.h" => "      implicit none\n      include 'mpif.h'\n".to_owned(),
             module => format!("      use {module}, only : MPI_Init, MPI_Finalize\n"),
@@ -157,11 +167,11 @@ fn modules_of_another_version_are_named() {
             let mut compile = Command::new(compiler);
             run(compile.current_dir(&modules).arg("-c").arg(others.join(source)));
         }
-        for form in ["mpi_f08", "mpi", "mpif.h"] {
+        for form in ["mpi_f08", "mpi", "mpif.h", "C"] {
             std::fs::write(folder.join("short.f90"), program(form)).expect("the file is written");
             for (other, lines) in [(false, 0), (true, 1)] {
                 let mut compile = command("mpifort", &folder);
-                compile.args([&chosen, "short.f90", "-o", "short"]);
+                compile.args([&chosen, "short.f90", "start.o", "-o", "short"]);
                 if other {
                     compile.arg(format!("-I{}", modules.display()));
                     compile.arg(format!("-I{}", others.display()));

@@ -64,8 +64,16 @@ fn the_prefix_has_the_modules() {
             good(command)
         };
         let modules = without_a_cache(&["-showme:incdirs"]);
-        let place = format!("{}/lib/typepack/fortran/{compiler}-", text(prefix()));
+        // The folder has the name of the compiler's file, to which other names lead, and of the processor.
+        let file = good(call("sh", &["-c", &format!("readlink -f \"$(command -v {compiler})\"")]));
+        let name = Path::new(file.trim()).file_name().and_then(|name| name.to_str());
+        let name = format!("{}-{}-", name.expect("a name"), std::env::consts::ARCH);
+        let place = format!("{}/lib/typepack/fortran/{name}", text(prefix()));
         assert!(modules.starts_with(&place), "{modules}");
+        let other = scratch.0.join(format!("other-{compiler}"));
+        std::os::unix::fs::symlink(file.trim(), &other).expect("a link");
+        let other = format!("-fc={}", text(&other));
+        assert_eq!(good(call(wrapper("mpifort"), &[&other, "-showme:incdirs"])), modules);
         for name in ["mpifort", "mpif90", "mpif77", "mpifort_abi"] {
             good(call(wrapper(name), &[&chosen, text(&source), "-o", text(&program)]));
             says_hello(prefix(), &program, None);
@@ -78,6 +86,24 @@ fn the_prefix_has_the_modules() {
         assert!(tool.starts_with(&format!("{compiler}: modules in {place}")), "{tool}");
         assert_eq!(tool.lines().count(), 1, "{tool}");
     }
+}
+
+/// A compiler with two of the known names is taken once.
+#[test]
+fn two_names_of_a_compiler_are_one_compiler() {
+    let scratch = Scratch::new();
+    let Some(compiler) = compilers().first().copied() else { return };
+    let file = good(call("sh", &["-c", &format!("command -v {compiler}")]));
+    for name in ["gfortran", "flang"] {
+        std::os::unix::fs::symlink(file.trim(), scratch.0.join(name)).expect("a link");
+    }
+    let mut command = call(wrapper("typepack"), &["fortran"]);
+    let path = std::env::var("PATH").expect("PATH");
+    command.env("PATH", format!("{}:{path}", text(&scratch.0)));
+    let said = good(command);
+    let folders: Vec<&str> = said.lines().filter_map(|line| line.split(" in ").nth(1)).collect();
+    let distinct: std::collections::BTreeSet<&str> = folders.iter().copied().collect();
+    assert!(!folders.is_empty() && folders.len() == distinct.len(), "{said}");
 }
 
 /// A compiler that passes arrays in another way gets the modules that do without descriptors, and one line says so.

@@ -30,7 +30,16 @@ pub fn run(options: &Options) -> u8 {
     let compilers: Vec<&str> = match &options.fc {
         Some(compiler) => vec![compiler],
         None => {
-            NAMES.into_iter().filter(|name| executable(OsStr::new(name), true).is_some()).collect()
+            // Several names may be links to one file.
+            let mut files: Vec<PathBuf> = Vec::new();
+            let is_new = |name: &&str| {
+                let Some(path) = executable(OsStr::new(name), true) else { return false };
+                let file = path.canonicalize().unwrap_or(path);
+                let is_new = !files.contains(&file);
+                files.push(file);
+                is_new
+            };
+            NAMES.into_iter().filter(is_new).collect()
         }
     };
     if compilers.is_empty() {

@@ -3,13 +3,14 @@
 //! There are three places: the prefix, the user's cache, and a private folder among the temporary files. Each has one
 //! folder per compiler. Such a folder is made under a name of its own, and gets its final name when all its files are
 //! there; the last of them, the stamp, lists the others with their lengths. A folder in which a file is missing or has
-//! another length is made anew.
+//! another length is made anew. The process that makes a folder has a lock on it, so a later one finds the folders of
+//! processes that were killed, and removes them.
 //!
 //! `fortran.rs` uses this file.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -115,12 +116,13 @@ impl Place {
         is_complete(&folder).then_some(folder)
     }
 
-    /// Makes a new folder in the place, which no other process has, on any machine.
+    /// Makes a new folder in the place, which no other process has, on any machine. Removes the folders of processes
+    /// that ended before theirs had a name.
     ///
     /// # Errors
     ///
     /// Returns the error of the kernel, or says that the place is not ours.
-    pub fn begin(&self) -> io::Result<PathBuf> {
+    pub fn begin(&self) -> io::Result<New> {
         let mut builder = fs::DirBuilder::new();
         match self.kind {
             Kind::Prefix => builder.recursive(true),
@@ -131,14 +133,62 @@ impl Place {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => self.check()?,
         }
+        self.sweep();
         loop {
-            let own = self.folder.join(unique("new"));
+            let folder = self.folder.join(unique(NEW));
             // Fails if there is anything of that name.
-            match fs::create_dir(&own) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                made => return made.map(|()| own),
+            match fs::create_dir(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                made => made?,
+            }
+            // Another process may have removed the folder before it was locked.
+            let lock = match File::open(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened?,
+            };
+            let is_taken = matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
+            if !is_taken && folder.exists() {
+                return Ok(New { folder, _lock: lock });
             }
         }
+    }
+
+    /// Removes what killed processes have left. A file system without locks on folders keeps it.
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let is_ours = name.to_str().is_some_and(|name| {
+                [NEW, OLD].iter().any(|word| name.starts_with(&format!("{word}-")))
+            });
+            if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let Ok(lock) = File::open(entry.path()) else { continue };
+            if lock.try_lock().is_ok() {
+                let _gone = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+/// How the name of a folder begins that is not complete yet.
+const NEW: &str = "new";
+
+/// How the name of a folder begins that another has replaced.
+const OLD: &str = "old";
+
+/// A folder that is not complete yet.
+#[derive(Debug)]
+pub struct New {
+    folder: PathBuf,
+    /// Tells other processes that this one is alive.
+    _lock: File,
+}
+
+impl New {
+    /// Returns the path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.folder
     }
 }
 
@@ -166,14 +216,15 @@ fn is_complete(folder: &Path) -> bool {
     files.peek().is_some() && files.all(|line| there(line).is_some())
 }
 
-/// Removes everything except modules from the folder `own`, and writes the stamp, which also keeps the line `missing`.
+/// Removes everything except modules from the folder `new`, and writes the stamp, which also keeps the line `missing`.
 /// Then gives the folder the name `name`. Returns its path. A complete folder of that name stays, unless something is
 /// missing in that one only.
 ///
 /// # Errors
 ///
 /// Returns the error of the kernel.
-pub fn finish(own: &Path, name: &str, missing: Option<&str>) -> io::Result<PathBuf> {
+pub fn finish(new: &New, name: &str, missing: Option<&str>) -> io::Result<PathBuf> {
+    let own = new.path();
     let mut stamp = missing.map_or(String::new(), |line| format!("{MISSING}{line}\n"));
     for entry in fs::read_dir(own)? {
         let entry = entry?;
@@ -199,7 +250,7 @@ pub fn finish(own: &Path, name: &str, missing: Option<&str>) -> io::Result<PathB
         if !folder.exists() {
             return Err(error);
         }
-        let old = own.with_file_name(unique("old"));
+        let old = own.with_file_name(unique(OLD));
         match fs::rename(&folder, &old) {
             // Another process has taken it away.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -212,8 +263,8 @@ pub fn finish(own: &Path, name: &str, missing: Option<&str>) -> io::Result<PathB
 }
 
 /// Removes a folder that [`Place::begin`] has made and that is of no use.
-pub fn abandon(own: &Path) {
-    let _gone = fs::remove_dir_all(own);
+pub fn abandon(new: &New) {
+    let _gone = fs::remove_dir_all(new.path());
 }
 
 #[cfg(test)]
@@ -247,7 +298,7 @@ mod tests {
     fn fill(place: &Place, text: &str) -> PathBuf {
         let own = place.begin().expect("the place is writable");
         for file in ["mpi.mod", "mpi_f08.mod", "mpi.o"] {
-            fs::write(own.join(file), text).expect("the file is written");
+            fs::write(own.path().join(file), text).expect("the file is written");
         }
         finish(&own, "fc-1", None).expect("the folder gets its name")
     }
@@ -287,9 +338,9 @@ mod tests {
         let scratch = Scratch::new();
         let place = scratch.place(false);
         let (one, other) = (place.begin().expect("a folder"), place.begin().expect("a folder"));
-        assert_ne!(one, other);
-        fs::write(one.join("mpi.mod"), "one").expect("the file is written");
-        fs::write(other.join("mpi.mod"), "other").expect("the file is written");
+        assert_ne!(one.path(), other.path());
+        fs::write(one.path().join("mpi.mod"), "one").expect("the file is written");
+        fs::write(other.path().join("mpi.mod"), "other").expect("the file is written");
         let folder = finish(&one, "fc-1", None).expect("the first");
         assert_eq!(finish(&other, "fc-1", Some("x")).ok(), Some(folder.clone()));
         assert_eq!(fs::read_to_string(folder.join("mpi.mod")).ok().as_deref(), Some("one"));
@@ -302,13 +353,30 @@ mod tests {
         let place = scratch.place(false);
         for (missing, expected) in [(Some("x"), Some("x")), (None, None), (Some("y"), None)] {
             let own = place.begin().expect("a folder");
-            fs::write(own.join("mpi.mod"), "text").expect("the file is written");
+            fs::write(own.path().join("mpi.mod"), "text").expect("the file is written");
             // What the compiler and the probe leave.
-            fs::create_dir(own.join("rest")).expect("a folder");
+            fs::create_dir(own.path().join("rest")).expect("a folder");
             let folder = finish(&own, "fc-1", missing).expect("a folder");
             assert_eq!(super::missing(&folder).as_deref(), expected);
             assert_eq!(names(&folder), [STAMP, "mpi.mod"]);
         }
+    }
+
+    /// The folder of a process that was killed goes when another process makes one; that of a live process stays.
+    #[test]
+    fn folders_of_killed_processes_go() {
+        let scratch = Scratch::new();
+        let place = scratch.place(false);
+        let (killed, alive) = (place.begin().expect("a folder"), place.begin().expect("a folder"));
+        fs::write(killed.path().join("mpi.mod"), "half").expect("the file is written");
+        fs::create_dir(place.folder.join("old-1-0")).expect("a folder");
+        fs::create_dir(place.folder.join("newfc-1")).expect("a folder");
+        // The kernel drops the lock of a process that ends.
+        drop(killed);
+        fill(&place, "text");
+        let own = alive.path().file_name().and_then(|name| name.to_str()).expect("a name");
+        assert_eq!(names(&place.folder), ["fc-1", own, "newfc-1"]);
+        abandon(&alive);
     }
 
     #[test]

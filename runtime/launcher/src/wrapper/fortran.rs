@@ -1,7 +1,8 @@
 //! The Fortran modules for a compiler, which are made once and kept.
 //!
 //! A module file (`.mod`) can only be read by the compiler that has written it, often only by the same version. So the
-//! folder has a name made from what the compiler says about its version, and from the sources of the modules.
+//! folder has a name made from the compiler's file, the processor, what the compiler says about its version, and the sources
+//! of the modules. Several names of one compiler have one folder.
 //! `cache.rs` knows where the folders are.
 //!
 //! A probe finds out whether the library understands how the compiler passes arrays: `probe.f90`, a program that runs.
@@ -125,9 +126,22 @@ fn key(compiler: &[OsString], version: Output, sources: &Path) -> Result<String,
         let text = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         text.hash(&mut hasher);
     }
-    let program = compiler.first().map(PathBuf::from).unwrap_or_default();
+    let program = real(compiler.first().map_or(Path::new(""), Path::new));
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(format!("{program}-{:016x}", hasher.finish()))
+    Ok(format!("{program}-{}-{:016x}", std::env::consts::ARCH, hasher.finish()))
+}
+
+/// Returns the file of a program, through links; what is given if there is none.
+fn real(program: &Path) -> PathBuf {
+    let is_path = program.components().count() > 1;
+    let folders = if is_path { None } else { std::env::var_os("PATH") };
+    let found = folders.as_ref().and_then(|folders| {
+        std::env::split_paths(folders)
+            .map(|folder| folder.join(program))
+            .find(|path| path.is_file())
+    });
+    let path = found.as_deref().unwrap_or(program);
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Compiles the modules in the first place that can be written and where the probe runs, and returns their folder. If the
@@ -143,7 +157,7 @@ fn make(
     let without_probe = stores.iter().map(|place| (place, true));
     for (place, any) in stores.iter().map(|place| (place, false)).chain(without_probe) {
         let own = match place.begin() {
-            Ok(own) => own,
+            Ok(new) => new,
             Err(error) => {
                 if !any {
                     reasons.push(format!("{}: {error}", place.folder.display()));
@@ -151,7 +165,7 @@ fn make(
                 continue;
             }
         };
-        let missing = match compile(compiler, places, &own) {
+        let missing = match compile(compiler, places, own.path()) {
             Ok(Some(Reason::NotTried(_))) if !any => {
                 cache::abandon(&own);
                 continue;
@@ -161,7 +175,7 @@ fn make(
         };
         let placed = missing.and_then(|missing| {
             cache::finish(&own, name, missing.as_deref())
-                .map_err(|error| format!("{}: {error}", own.display()))
+                .map_err(|error| format!("{}: {error}", own.path().display()))
         });
         if placed.is_err() {
             cache::abandon(&own);
