@@ -279,3 +279,18 @@ pub fn built(abi: &Path) -> Vec<Built> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Built;
+
+    #[test]
+    fn the_short_way_stands_beside_the_function() {
+        let short = |path: &str, has_short| {
+            Built { name: String::new(), path: path.to_owned(), always: false, has_short }.short()
+        };
+        assert_eq!(short("win::access::put", true).as_deref(), Some("win::short::put"));
+        assert_eq!(short("comm::dup", true).as_deref(), Some("short::dup"));
+        assert_eq!((short("dup", true), short("win::access::put", false)), (None, None));
+    }
+}
