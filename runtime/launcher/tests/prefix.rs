@@ -351,9 +351,9 @@ fn variables_switch_the_compiler() {
 #[test]
 fn programs_of_other_mpis_are_named() {
     let scratch = Scratch::new();
-    let library = scratch.0.join("libmpi.so.12");
+    let library = scratch.0.join("libmpi.so.40");
     let source = scratch.file("other.c", "int other(void) { return 0; }");
-    let soname = "-Wl,-soname,libmpi.so.12";
+    let soname = "-Wl,-soname,libmpi.so.40";
     good(call("cc", &["-shared", "-fPIC", soname, text(&source), "-o", text(&library)]));
     let source = scratch.file("main.c", "int other(void); int main(void) { return other(); }");
     let (program, rpath) = (scratch.0.join("program"), format!("-Wl,-rpath,{}", text(&scratch.0)));
@@ -362,8 +362,25 @@ fn programs_of_other_mpis_are_named() {
     let done = output(call(&mpiexec, &["-n", "2", text(&program)]));
     let err = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!((done.status.code(), err.lines().count()), (Some(126), 1), "{err}");
-    assert!(err.contains("is linked with libmpi.so.12 (MPICH or Intel MPI)"), "{err}");
+    assert!(err.contains("is linked with libmpi.so.40 (Open MPI)"), "{err}");
     good(call(&mpiexec, &["-n", "1", text(&program)]));
+}
+
+/// Checks that a program of MPICH's ABI gets typepack's library of that name, although its run path names another.
+#[test]
+fn programs_of_mpich_run_as_they_are() {
+    let scratch = Scratch::new();
+    let library = scratch.0.join("libmpi.so.12");
+    let source = scratch.file("theirs.c", "int MPI_Initialized(int *on) { return *on = 7; }");
+    let soname = "-Wl,-soname,libmpi.so.12";
+    good(call("cc", &["-shared", "-fPIC", soname, text(&source), "-o", text(&library)]));
+    let main = "int MPI_Initialized(int *); int main(void) { int on = 3; MPI_Initialized(&on); return on; }";
+    let source = scratch.file("main.c", main);
+    let program = scratch.0.join("program");
+    let rpath = format!("-Wl,--enable-new-dtags,-rpath,{}", text(&scratch.0));
+    good(call("cc", &[text(&source), text(&library), &rpath, "-o", text(&program)]));
+    assert_eq!(output(call(&program, &[])).status.code(), Some(7));
+    good(call(prefix().join("bin/mpiexec"), &["-n", "2", text(&program)]));
 }
 
 #[test]
