@@ -304,26 +304,36 @@ statuses! {
     MPI_Status_f082f PMPI_Status_f082f &in_fortran();
 }
 
+/// Functions that were removed in MPI-3.0, and have the arguments of another one.
+macro_rules! renamed {
+    ($($name:ident $profiled:ident $new:ident($($argument:ident: $type:ty),*);)*) => {
+        both! {
+            $(
+                /// Removed in MPI-3.0.
+                $name $profiled($($argument: $type),*) -> c_int {
+                    // SAFETY: the arguments are those of this function (`# Safety`).
+                    unsafe { crate::exports::$new($($argument),*) }
+                }
+            )*
+        }
+    };
+}
+
+renamed! {
+    MPI_Errhandler_create PMPI_Errhandler_create MPI_Comm_create_errhandler(function: raw::Callback, errhandler: *mut c_int);
+    MPI_Errhandler_get PMPI_Errhandler_get MPI_Comm_get_errhandler(comm: c_int, errhandler: *mut c_int);
+    MPI_Errhandler_set PMPI_Errhandler_set MPI_Comm_set_errhandler(comm: c_int, errhandler: c_int);
+    MPI_Type_hvector PMPI_Type_hvector MPI_Type_create_hvector(count: c_int, length: c_int, stride: raw::Aint, old: c_int,
+        new: *mut c_int);
+    MPI_Type_hindexed PMPI_Type_hindexed MPI_Type_create_hindexed(count: c_int, lengths: *const c_int, places: *const raw::Aint, old: c_int,
+        new: *mut c_int);
+}
+
 both! {
     /// Removed in MPI-3.0.
     MPI_Address PMPI_Address(place: *const c_void, address: *mut raw::Aint) -> c_int {
         // SAFETY: the arguments are those of this function (`# Safety`).
         code::outcome(unsafe { (entries().MPI_Get_address)(place, address) })
-    }
-    /// Removed in MPI-3.0.
-    MPI_Errhandler_create PMPI_Errhandler_create(function: raw::Callback, errhandler: *mut c_int) -> c_int {
-        // SAFETY: the arguments are those of this function (`# Safety`).
-        unsafe { crate::exports::MPI_Comm_create_errhandler(function, errhandler) }
-    }
-    /// Removed in MPI-3.0.
-    MPI_Errhandler_get PMPI_Errhandler_get(comm: c_int, errhandler: *mut c_int) -> c_int {
-        // SAFETY: the arguments are those of this function (`# Safety`).
-        unsafe { crate::exports::MPI_Comm_get_errhandler(comm, errhandler) }
-    }
-    /// Removed in MPI-3.0.
-    MPI_Errhandler_set PMPI_Errhandler_set(comm: c_int, errhandler: c_int) -> c_int {
-        // SAFETY: the arguments are those of this function (`# Safety`).
-        unsafe { crate::exports::MPI_Comm_set_errhandler(comm, errhandler) }
     }
     /// Removed in MPI-3.0.
     MPI_Type_extent PMPI_Type_extent(datatype: c_int, extent: *mut raw::Aint) -> c_int {
@@ -343,7 +353,7 @@ both! {
     MPI_Type_ub PMPI_Type_ub(datatype: c_int, ub: *mut raw::Aint) -> c_int {
         let mut lb = 0;
         let datatype = raw::Datatype::to_ours(datatype);
-        // SAFETY: the arguments are those of this function (`# Safety`).
+        // SAFETY: `ub` is for writing (`# Safety`), and `lb` is a variable. After a call without error, both are written.
         unsafe {
             let code = (entries().MPI_Type_get_extent)(datatype, &raw mut lb, ub);
             if code == 0 {
@@ -351,18 +361,6 @@ both! {
             }
             code::outcome(code)
         }
-    }
-    /// Removed in MPI-3.0.
-    MPI_Type_hvector PMPI_Type_hvector(count: c_int, length: c_int, stride: raw::Aint, old: c_int,
-        new: *mut c_int) -> c_int {
-        // SAFETY: the arguments are those of this function (`# Safety`).
-        unsafe { crate::exports::MPI_Type_create_hvector(count, length, stride, old, new) }
-    }
-    /// Removed in MPI-3.0.
-    MPI_Type_hindexed PMPI_Type_hindexed(count: c_int, lengths: *const c_int, places: *const raw::Aint,
-        old: c_int, new: *mut c_int) -> c_int {
-        // SAFETY: the arguments are those of this function (`# Safety`).
-        unsafe { crate::exports::MPI_Type_create_hindexed(count, lengths, places, old, new) }
     }
     /// Removed in MPI-3.0. Its types may contain `MPI_LB` and `MPI_UB`.
     MPI_Type_struct PMPI_Type_struct(count: c_int, lengths: *const c_int, places: *const raw::Aint,
