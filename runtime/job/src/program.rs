@@ -42,7 +42,7 @@ impl Program {
 
     /// Returns the name of a library that the program needs and that belongs to an MPI without the standard ABI, and
     /// the name of that MPI. Returns `None` if there is no such library, or if the program also needs a library with
-    /// the standard ABI. `has_mpich` says whether typepack's own library of the name [`MPICH`] is there.
+    /// the standard ABI. `has_mpich` says whether typepack's own library of the name `libmpi.so.12` is there.
     pub fn other_mpi(&self, has_mpich: bool) -> Option<(&str, &'static str)> {
         if self.has_the_standard_abi() {
             return None;
