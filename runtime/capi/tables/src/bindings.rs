@@ -82,7 +82,7 @@ fn constant(constant: &Constant, callbacks: &[Callback]) -> Option<(String, Stri
     let (class, of) = kind.split_once(':').unwrap_or((kind, ""));
     let address = match value {
         0 => "core::ptr::null_mut()".to_owned(),
-        value => format!("{value:#x} as *mut _"),
+        value => format!("core::ptr::without_provenance_mut({value:#x})"),
     };
     Some(match class {
         "handle" if of == "MPI_File" => (of.to_owned(), address),
