@@ -117,6 +117,7 @@ programs! {
     the_module_mpi "old_module.f90" [], [2];
     fixed_source_form "fixed.f" [], [2];
     languages "languages.f90" ["languages.c"], [2];
+    the_nine_pairs_of_attributes "attributes.f90" ["attributes.c"], [1, 2];
 }
 
 programs! {
