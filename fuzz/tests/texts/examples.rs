@@ -92,7 +92,7 @@ fn bindings_for_rust_call_any_library_of_the_abi() {
     {
         let peer = built().with_file_name("peers").join(name);
         if !peer.join("lib/libmpi_abi.so.1").exists() {
-            skipped(&format!("{name} is not fetched: scripts/bench peers {name}"));
+            skipped(format!("{name} is not fetched: scripts/bench peers {name}"));
             continue;
         }
         let peer = peer.display();

@@ -439,6 +439,56 @@ impl Datarep {
     }
 }
 
+/// The moments of a request at which an attached function is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Moment {
+    /// The operation of a persistent request is about to start.
+    Start = 0,
+    /// The operation is complete, and nobody has been told its status.
+    Complete = 1,
+    /// The request ends. This is the last call.
+    End = 2,
+}
+
+/// A function that `libmpifort_abi.so.1` has attached to a request, and the pointer that the library passes to it.
+#[derive(Debug)]
+pub struct Attached {
+    function: Callback,
+    state: *mut c_void,
+}
+
+// SAFETY: the Fortran library promises that its function may be called with `state` on each thread. This library never
+// reads the memory at `state`.
+unsafe impl Send for Attached {}
+// SAFETY: the addresses never change, and the function may run on several threads at once (see `Send`).
+unsafe impl Sync for Attached {}
+
+impl Attached {
+    /// Returns the function at `function` with the pointer `state`; `None` for a null pointer.
+    pub fn new(function: Callback, state: *mut c_void) -> Option<Self> {
+        (!function.is_null()).then_some(Self { function, state })
+    }
+
+    /// Calls the function.
+    pub fn call(&self, moment: Moment) {
+        type Function = unsafe extern "C-unwind" fn(*mut c_void, c_int);
+        // SAFETY: the address is not null (`new`), and attached functions have no sentinels. The Fortran library has
+        // attached the function, and attached functions have this type.
+        let function = unsafe { std::mem::transmute::<Callback, Function>(self.function) };
+        // SAFETY: the Fortran library promises that its function may be called with `state` until the moment `End`,
+        // which only `drop` passes.
+        let call = || unsafe { function(self.state, moment as c_int) };
+        guarded("a function of the Fortran library", call);
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.call(Moment::End);
+    }
+}
+
 // The code above compares addresses only with the sentinels of communicators. This is correct because the
 // sentinels of datatypes, of windows and of MPI-1 have the same values.
 const _: () = {

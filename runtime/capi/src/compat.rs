@@ -5,16 +5,18 @@
 //! passes this address in place of a Fortran status to ignore the status. The function is `MPI_Type_struct`
 //! of MPI-1. The other functions of the block are inline functions in the header.
 //!
-//! Five private functions are for `libmpifort_abi.so.1`, which finds them by their names. Three of them make the types of
+//! Seven private functions are for `libmpifort_abi.so.1`, which finds them by their names. Three of them make the types of
 //! the calls of MPI-1 in Fortran, whose displacements are INTEGERs, and which therefore decode with combiners of their
 //! own.
 
 use crate::argument::FromC;
+use crate::callback::Attached;
 use crate::count_width::{Large, Number};
 use crate::datatype::construct;
 use crate::entry::{self, At};
-use crate::error::{Result, handler};
+use crate::error::{Result, handler, section};
 use crate::raw;
+use crate::request;
 use std::ffi::{c_int, c_void};
 use typepack::engine::Binding;
 use typepack_capi_datatype::pack;
@@ -84,6 +86,33 @@ pub unsafe extern "C" fn MPI_Type_struct(
 #[unsafe(no_mangle)]
 pub extern "C" fn typepack_quiet_errors(on: c_int) {
     handler::be_quiet(on != 0);
+}
+
+/// Has the calls of this thread fail with the code `code`, until it is 0 again, because they cannot use an array section.
+/// A collective call, an access of all ranks to a file and `MPI_Win_create` tell the other ranks of it, and use no buffer.
+/// All other calls go on as if nothing were said.
+#[unsafe(no_mangle)]
+pub extern "C" fn typepack_refuse_section(code: c_int) {
+    section::refuse(code);
+}
+
+/// Attaches a function to a request: it is called with `state` when the operation of the request starts again (0), when a
+/// call finds the operation complete, before it returns the status (1), and when the request ends (2). No lock is held.
+/// The third call is the last one.
+///
+/// # Safety
+///
+/// - `request` is the handle of a request that this thread has just made, and to which nothing is attached yet.
+/// - Any thread may call the function with `state` until its last call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn typepack_attach_to_request(
+    request: raw::Request,
+    function: raw::Callback,
+    state: *mut c_void,
+) -> c_int {
+    entry::enter(&"typepack_attach_to_request", At::Nothing, || {
+        request::attach(request, Attached::new(function, state))
+    })
 }
 
 /// `MPI_Pack_c` without a communicator: a program with sessions only has no predefined one.

@@ -10,6 +10,7 @@ use crate::abi;
 use crate::comm::{self, world};
 use crate::error::handler::{self, invoke};
 use crate::error::panics::bug;
+use crate::error::section;
 use crate::error::{Failure, Result};
 use crate::lifecycle::{Stage, is_open, stage};
 use crate::raw;
@@ -152,7 +153,7 @@ pub fn infallible<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
 fn failed(name: &'static str, at: At, failure: Failure) -> c_int {
     // `raise` may panic too, for example if the user's error handler calls this library. No panic may cross
     // into C.
-    match catch_unwind(AssertUnwindSafe(|| raise(name, at, &failure))) {
+    match catch_unwind(AssertUnwindSafe(|| section::apart(|| raise(name, at, &failure)))) {
         Ok(code) => code,
         Err(panic) => handler::fatal(name, &bug(panic.as_ref())),
     }

@@ -430,6 +430,24 @@ impl Communicator {
         }
     }
 
+    /// Takes part in a collective call whose memory this rank cannot use, because of `error`. The call is one of
+    /// [`run_raw`](Self::run_raw) if it is `blocking`, or else one of [`start_raw`](Self::start_raw). The ranks that depend
+    /// on the data of this rank get an error, too, and the next calls match. Uses no memory of the call, and does not wait
+    /// for data.
+    #[doc(hidden)]
+    #[cold]
+    pub fn refuse_call(&self, call: &Collective<'_>, blocking: bool, error: &Error) {
+        if self.checks_calls() {
+            // In the check, the other ranks learn that this rank fails. Then they do not make the call.
+            return self.fail_check();
+        }
+        if blocking && flags::are_possible(self) {
+            return flags::refuse_call(self, call, error);
+        }
+        // SAFETY: the steps of a refused call use no memory.
+        unsafe { self.refuse_by_messages(self.next_place(), call, error) };
+    }
+
     /// # Safety
     ///
     /// - The conditions of [`start_raw`](Self::start_raw) hold until the operation has ended.

@@ -7,11 +7,11 @@
 
 use crate::argument::Output;
 use crate::comm::{self, On};
-use crate::error::{Failure, Result};
+use crate::error::{Failure, Result, section};
 use crate::info;
 use crate::raw;
 use crate::request::{self, Running, Start};
-use typepack::{Collective, Communicator, Prepared};
+use typepack::{Collective, Communicator, ErrorClass, ErrorKind, Prepared};
 
 /// How a collective call is made.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +70,8 @@ pub unsafe fn make(
             let communicator = comm.communicator();
             let result = call(communicator, &mut |call| {
                 made = true;
+                section::check()
+                    .inspect_err(|failure| refuse(communicator, call, true, failure))?;
                 // SAFETY: the operation may access the parts of `call` until `make` returns (condition of
                 // `# Safety` for `Way::Run`), and `run_raw` returns before that.
                 unsafe { communicator.run_raw(call)? };
@@ -123,6 +125,13 @@ unsafe fn later(
     result
 }
 
+/// Tells the other ranks that this rank has failed in a call whose memory it cannot use.
+#[cold]
+fn refuse(comm: &Communicator, call: &Collective<'_>, blocking: bool, failure: &Failure) {
+    let kind = ErrorKind::Engine(ErrorClass(failure.code));
+    comm.refuse_call(call, blocking, &typepack::Error::new(kind, "argument", failure.text.clone()));
+}
+
 /// Starts the operation and makes a request for it.
 ///
 /// # Safety
@@ -138,6 +147,7 @@ unsafe fn begin(
     let communicator = on.comm.communicator();
     call(communicator, &mut |call| {
         *made = true;
+        section::check().inspect_err(|failure| refuse(communicator, call, false, failure))?;
         // SAFETY: the operation may access the parts of `call` until the request is complete (condition of
         // `# Safety`). The operation has ended before the request is complete.
         let running = request::collective(unsafe { communicator.start_raw(call)? });
@@ -165,6 +175,8 @@ unsafe fn keep(
     }
     let communicator = on.comm.communicator();
     call(communicator, &mut |call| {
+        // The other ranks prepare their operation without this rank.
+        section::check()?;
         *made = true;
         let prepared = communicator.prepare_raw(call).map_err(Failure::from)?;
         out.set(request::persistent_collective(on.clone(), Box::new(Persistent(prepared)))?);

@@ -5,13 +5,14 @@
 //! error handler of the call's object (`handler.rs`). `objects.rs` has the tables of files, windows and
 //! sessions, and the calls on their error handlers. `codes.rs` has the error classes and codes of the
 //! standard and of the user. `last.rs` keeps the texts of each thread's last failure. `panics.rs` turns a panic into
-//! a failure.
+//! a failure. `section.rs` has the failure of a call whose array section the Fortran library cannot use.
 
 pub mod codes;
 pub mod handler;
 pub mod last;
 pub mod objects;
 pub mod panics;
+pub mod section;
 
 use crate::abi;
 use crate::error::handler::Handler;

@@ -27,7 +27,7 @@ use crate::buffer::memory;
 use crate::count_width::CountWidth;
 use crate::error::handler::{Handler, HandlerCell, On};
 use crate::error::objects::{self, Handled, Names, Objects};
-use crate::error::{Failure, Result};
+use crate::error::{Failure, Result, section};
 use crate::handle::Kind;
 use crate::raw::{self, Datatype, Offset, Status};
 use crate::request::{self, OfFile};
@@ -298,9 +298,11 @@ fn elements<W: CountWidth>(
     count: W::Count,
     datatype: Datatype,
 ) -> Result<Elements<Plan>> {
-    let elements = types::elements(buf, count, datatype);
-    let checked = elements.and_then(|elements| memory(&elements, "buf").map(|()| elements));
-    let checked = checked.map_err(Failure::from);
+    let checked = section::check().and_then(|()| {
+        let elements = types::elements(buf, count, datatype)?;
+        memory(&elements, "buf")?;
+        Ok(elements)
+    });
     checked.inspect_err(|failure| file.refuse(access, background, error_of(failure)))
 }
 

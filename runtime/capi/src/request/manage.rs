@@ -3,6 +3,7 @@
 use super::{Outcome, REQUESTS, Request, Running, find, messages, plain};
 use crate::abi;
 use crate::argument::{Array, InOut, room};
+use crate::callback::Moment;
 use crate::error::{Failure, Result};
 use crate::raw;
 use std::ffi::c_int;
@@ -61,6 +62,7 @@ fn release(reserved: &[Reserved]) {
 /// Starts a request that [`reserve`] has reserved.
 fn begin(request: &Request) -> Result {
     let Some(persistent) = &request.persistent else { return Ok(()) };
+    request.tell(Moment::Start);
     // `start` takes the runtime's lock, so this thread must not hold the lock of the request.
     let started = persistent.start();
     let mut running = request.lock();

@@ -20,7 +20,7 @@ pub mod plain;
 mod statuses;
 
 use crate::abi;
-use crate::callback::Generalized;
+use crate::callback::{Attached, Generalized, Moment};
 use crate::comm::create::Making;
 use crate::comm::{self, Comm, On};
 use crate::error::handler::HandlerCell;
@@ -202,6 +202,9 @@ pub struct Request {
     shared: bool,
     /// True if the program has freed this generalized request and not completed it yet.
     freed: AtomicBool,
+    /// What the Fortran library does when the operation starts and when it is complete: it moves the elements of array
+    /// sections.
+    attached: OnceLock<Attached>,
     running: Mutex<Running>,
 }
 
@@ -331,6 +334,14 @@ impl Request {
         }
     }
 
+    /// Calls the attached function, if there is one. The caller holds no lock.
+    #[inline]
+    fn tell(&self, moment: Moment) {
+        if let Some(attached) = self.attached.get() {
+            attached.call(moment);
+        }
+    }
+
     /// Takes the result of a complete operation out of the request, which is inactive afterwards. Returns
     /// `None` if the request was inactive before. The shared request stays complete.
     fn take(&self) -> Option<Outcome> {
@@ -338,8 +349,11 @@ impl Request {
             return Some(Outcome::empty());
         }
         let running = std::mem::replace(&mut *self.lock(), Running::Inactive);
+        if matches!(running, Running::Inactive) {
+            return None;
+        }
+        self.tell(Moment::Complete);
         Some(match running {
-            Running::Inactive => return None,
             Running::Finished(outcome) => outcome,
             Running::User(functions, _) => {
                 let mut outcome = asked(functions);
@@ -356,6 +370,10 @@ impl Request {
     /// Returns the result of a complete operation and leaves the result in the request. Returns `None` if the
     /// request is inactive.
     fn look(&self) -> Option<Outcome> {
+        if self.is_inactive() {
+            return None;
+        }
+        self.tell(Moment::Complete);
         let running = self.lock();
         Some(match &*running {
             Running::Inactive => return None,
@@ -406,6 +424,7 @@ impl Request {
             making: None,
             shared: false,
             freed,
+            attached: OnceLock::new(),
             running,
         }
     }
@@ -575,6 +594,26 @@ fn found(object: Option<Arc<Request>>, request: raw::Request) -> Result<Arc<Requ
     match object {
         Some(found) if !found.freed.load(Ordering::Acquire) => Ok(found),
         _ => Err(invalid(request)),
+    }
+}
+
+/// Attaches a function of the Fortran library to a request that has just been made.
+///
+/// # Errors
+/// Returns `MPI_ERR_ARG` if there is no function, and `MPI_ERR_REQUEST` if the handle belongs to no request that can have
+/// one: it is not valid, stands for complete sends, or is a single send or receive.
+pub fn attach(request: raw::Request, attached: Option<Attached>) -> Result {
+    let attached = attached.ok_or_else(|| Failure::null("function"))?;
+    match find(request) {
+        Ok(found) if !found.shared => {
+            drop(found.attached.set(attached));
+            Ok(())
+        }
+        found => {
+            // The caller keeps what it wanted to attach.
+            std::mem::forget(attached);
+            Err(found.err().unwrap_or_else(|| invalid(request)))
+        }
     }
 }
 

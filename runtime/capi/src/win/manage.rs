@@ -12,7 +12,7 @@ use crate::buffer::{ADDRESS_BITS, is_low};
 use crate::comm;
 use crate::count_width::{CountWidth, Number};
 use crate::error::handler::{Handler, HandlerCell};
-use crate::error::{Failure, Result};
+use crate::error::{Failure, Result, section};
 use crate::group;
 use crate::handle::thread_cache::ThreadCache;
 use crate::info;
@@ -62,6 +62,7 @@ fn create(
     super::short::prepare();
     let comm = comm::find(comm)?;
     let communicator = comm.communicator();
+    let arguments = || section::check().and_then(|()| arguments());
     let (hints, out) = arguments().inspect_err(|failure| {
         let kind = ErrorKind::Engine(ErrorClass(failure.code));
         let error = typepack::Error::new(kind, "argument", failure.text.clone());

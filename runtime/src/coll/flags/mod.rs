@@ -410,6 +410,23 @@ unsafe fn refuse(
     error
 }
 
+/// Takes part in a blocking call whose memory this rank cannot use, on a communicator for which [`are_possible`] is true.
+#[cold]
+pub(super) fn refuse_call(comm: &Communicator, call: &Collective<'_>, error: &Error) {
+    // A rank without memory for the messages that it takes still counts the call.
+    if comm.endpoint().enter().is_err_and(|error| error.kind() == ErrorKind::State) {
+        return;
+    }
+    let Some(kept) = comm.attached(Kept::default) else {
+        // SAFETY: the steps of a refused call use no memory.
+        return unsafe { comm.refuse_by_messages(comm.next_place(), call, error) };
+    };
+    let Ok(mut state) = kept.lock() else { return };
+    let place = comm.next_place();
+    // SAFETY: a refused call uses no memory of the program.
+    let _known = unsafe { refuse(comm, &mut state, place, call, error.clone()) };
+}
+
 /// Returns what this rank has chosen by measurement for the blocking calls on a communicator, one line each.
 pub(crate) fn report(comm: &Communicator) -> Vec<String> {
     let lines = |cells: &Cells| {
