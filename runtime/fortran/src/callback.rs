@@ -4,9 +4,8 @@
 //! The number `P` of a function is the place of its Fortran function among the callbacks of the call.
 
 use crate::handle::Handle;
-use crate::{hand, raw};
+use crate::{cast, hand, raw};
 use std::ffi::{c_int, c_void};
-use std::mem::transmute;
 
 /// The Fortran functions of an object, and their extra state. It lives as long as the process, because an attribute may
 /// outlive its key.
@@ -28,11 +27,6 @@ impl State {
 pub fn unless_null(function: raw::Callback, call: raw::Callback) -> raw::Callback {
     if hand::is_no_conversion(function) { std::ptr::null() } else { call }
 }
-
-/// The Fortran types of the callbacks. The first argument of the first two is a handle.
-type Copies<A> =
-    unsafe extern "C" fn(*mut c_int, *mut c_int, *mut A, *mut A, *mut A, *mut c_int, *mut c_int);
-type Deletes<A> = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut A, *mut A, *mut c_int);
 
 macro_rules! attributes {
     ($($kind:ident $width:ty, $copy:ident $delete:ident;)*) => {
@@ -57,7 +51,7 @@ macro_rules! attributes {
                 // variables and of what C passes.
                 unsafe {
                     let mut extra = (*state).extra as $width;
-                    let call: Copies<$width> = transmute((*state).functions[P]);
+                    let call = cast::copy::<$width>((*state).functions[P]);
                     let handle = &raw mut handle;
                     call(handle, &raw mut keyval, &raw mut extra, &raw mut from, &raw mut to, flag, &raw mut code);
                     if code == 0 && *flag != 0 {
@@ -88,7 +82,7 @@ macro_rules! attributes {
                 // SAFETY: the state has a function of this type (`# Safety`); the addresses are of local variables.
                 unsafe {
                     let mut extra = (*state).extra as $width;
-                    let call: Deletes<$width> = transmute((*state).functions[P]);
+                    let call = cast::delete::<$width>((*state).functions[P]);
                     call(&raw mut handle, &raw mut keyval, &raw mut old, &raw mut extra, &raw mut code);
                 }
                 code
@@ -112,11 +106,10 @@ pub unsafe extern "C" fn grequest_query_function<const P: usize>(
     state: *mut State,
     status: *mut raw::Status,
 ) -> c_int {
-    type Function = unsafe extern "C" fn(*mut raw::Aint, *mut raw::Status, *mut c_int);
     let mut code = 0;
     // SAFETY: the state has a function of this type (`# Safety`).
     unsafe {
-        let call: Function = transmute((*state).functions[P]);
+        let call = cast::query((*state).functions[P]);
         call(&raw mut (*state).extra, status, &raw mut code);
     }
     code
@@ -128,11 +121,10 @@ pub unsafe extern "C" fn grequest_query_function<const P: usize>(
 ///
 /// - `state` is a [`State`], which is not used any more.
 pub unsafe extern "C" fn grequest_free_function<const P: usize>(state: *mut State) -> c_int {
-    type Function = unsafe extern "C" fn(*mut raw::Aint, *mut c_int);
     let mut code = 0;
     // SAFETY: the state has a function of this type, and is ours (`# Safety`).
     unsafe {
-        let call: Function = transmute((*state).functions[P]);
+        let call = cast::free((*state).functions[P]);
         call(&raw mut (*state).extra, &raw mut code);
         drop(Box::from_raw(state));
     }
@@ -148,11 +140,10 @@ pub unsafe extern "C" fn grequest_cancel_function<const P: usize>(
     state: *mut State,
     complete: c_int,
 ) -> c_int {
-    type Function = unsafe extern "C" fn(*mut raw::Aint, *mut c_int, *mut c_int);
     let (mut code, mut complete) = (0, c_int::from(complete != 0));
     // SAFETY: the state has a function of this type (`# Safety`).
     unsafe {
-        let call: Function = transmute((*state).functions[P]);
+        let call = cast::cancel((*state).functions[P]);
         call(&raw mut (*state).extra, &raw mut complete, &raw mut code);
     }
     code
@@ -168,11 +159,10 @@ pub unsafe extern "C" fn datarep_extent_function<const P: usize>(
     extent: *mut raw::Aint,
     state: *mut State,
 ) -> c_int {
-    type Function = unsafe extern "C" fn(*mut c_int, *mut raw::Aint, *mut raw::Aint, *mut c_int);
     let (mut code, mut handle) = (0, datatype.to_integer());
     // SAFETY: the state has a function of this type (`# Safety`).
     unsafe {
-        let call: Function = transmute((*state).functions[P]);
+        let call = cast::extent((*state).functions[P]);
         call(&raw mut handle, extent, &raw mut (*state).extra, &raw mut code);
     }
     code
@@ -194,13 +184,10 @@ macro_rules! conversions {
                 mut position: raw::Offset,
                 state: *mut State,
             ) -> c_int {
-                type Function = unsafe extern "C" fn(
-                    *mut c_void, *mut c_int, *mut $count, *mut c_void, *mut raw::Offset, *mut raw::Aint, *mut c_int,
-                );
                 let (mut code, mut handle) = (0, datatype.to_integer());
                 // SAFETY: the state has a function of this type (`# Safety`).
                 unsafe {
-                    let call: Function = transmute((*state).functions[P]);
+                    let call = cast::conversion::<$count>((*state).functions[P]);
                     let extra = &raw mut (*state).extra;
                     call(memory, &raw mut handle, &raw mut count, file, &raw mut position, extra, &raw mut code);
                 }

@@ -1,9 +1,8 @@
 //! Where the bytes of a datatype lie, and which predefined datatypes they belong to. Only public calls tell it, so it is
 //! right for every datatype of every library.
 
-use crate::{abi, below, raw};
+use crate::{abi, cast, raw};
 use std::ffi::{c_int, c_void};
-use std::sync::LazyLock;
 
 /// Where one element of a datatype lies, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -58,23 +57,6 @@ pub fn zeros<T: Clone + Default>(number: i64) -> Result<Vec<T>, c_int> {
     Ok(list)
 }
 
-/// `typepack_pack`, which needs no communicator: a program with sessions only has no `MPI_COMM_SELF`.
-type Pack = unsafe extern "C" fn(
-    *const c_void,
-    raw::Count,
-    raw::Datatype,
-    *mut c_void,
-    raw::Count,
-    *mut raw::Count,
-) -> c_int;
-
-static PACK: LazyLock<Option<Pack>> = LazyLock::new(|| {
-    below::find(c"typepack_pack").map(|found| {
-        // SAFETY: typepack's library has the function with these arguments.
-        unsafe { std::mem::transmute::<*mut c_void, Pack>(found) }
-    })
-});
-
 /// Returns the offset of each byte of one element of a datatype, in the order of packing.
 ///
 /// Packing memory whose bytes are numbers shows which byte of the datatype goes where, whatever the datatype is.
@@ -98,7 +80,7 @@ pub fn bytes(datatype: raw::Datatype, bounds: Bounds) -> Result<Vec<i64>, c_int>
         let (to, at) = (packed.as_mut_ptr().cast(), &raw mut position);
         // SAFETY: the memory has all bytes of one element, and there is room for all of them.
         let code = unsafe {
-            match *PACK {
+            match cast::pack() {
                 Some(pack) => pack(element, 1, datatype, to, size, at),
                 None => abi::PMPI_Pack_c(element, 1, datatype, to, size, at, raw::COMM_SELF),
             }

@@ -7,9 +7,9 @@
 //! 1. `raw.rs`: the C types. `abi.rs`: the C functions, made by `build.rs`.
 //! 2. `sentinel.rs`: what Fortran tells by an address (`MPI_IN_PLACE`). `handle.rs`: handles as integers. `index.rs`,
 //!    `text.rs`, `attribute.rs`: numbers, strings, values of attributes. `outcome.rs`: the error code.
-//! 3. `below.rs`: functions that not every library has. `refusal.rs`: errors that the library finds itself.
-//!    `version.rs`: with which modules the program was compiled, when the library is loaded. `lifecycle.rs`: what happens
-//!    after init and before finalize.
+//! 3. `cast.rs`: addresses as functions, of the program and of the library below. `refusal.rs`: errors that the library
+//!    finds itself. `version.rs`: with which modules the program was compiled, when the library is loaded.
+//!    `lifecycle.rs`: what happens after init and before finalize.
 //! 4. `callback.rs`: C functions that call Fortran functions whose object has an extra state; `slots.rs`: for those
 //!    without one.
 //! 5. `descriptor.rs`: an array as Fortran passes it; `layout.rs`: where the bytes of a datatype lie; `shape.rs`: an
@@ -30,7 +30,7 @@ mod outcome;
 mod sentinel;
 mod text;
 
-mod below;
+mod cast;
 mod lifecycle;
 mod refusal;
 mod version;

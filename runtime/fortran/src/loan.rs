@@ -71,6 +71,19 @@ unsafe fn copy(
 }
 
 impl Loan {
+    /// Returns the loan of a section that cannot be used, for a call that several ranks make, and stores why in `refused`.
+    /// The call fails without a look at the buffer (`refusal::together`).
+    ///
+    /// # Safety
+    ///
+    /// - The descriptor comes from a Fortran compiler.
+    #[cold]
+    pub unsafe fn refused(this: *const Descriptor, why: c_int, refused: &mut c_int) -> Self {
+        *refused = why;
+        // SAFETY: the program got the descriptor from its compiler (`# Safety`).
+        Self { address: unsafe { section::base(this) }, copy: None }
+    }
+
     /// Returns the address for the call.
     #[inline(always)]
     pub fn address(&self) -> *mut c_void {
@@ -170,6 +183,11 @@ impl Section {
                 offset = offset.wrapping_sub(stride.wrapping_mul(extent.cast_signed()));
             }
         }
+    }
+
+    /// Returns the number of blocks.
+    pub fn blocks(&self) -> usize {
+        self.ranges.len()
     }
 
     /// Copies the blocks to the memory, unless the program will say when.

@@ -1,16 +1,18 @@
-//! The loans (`loan.rs`) of operations that go on after their call, by request. When a routine finds that the operation
-//! is complete, it gives the elements of the sections back.
+//! The loans (`loan.rs`) of operations that go on after their call. When a call finds that the operation is complete, the
+//! elements of the sections are given back.
 //!
-//! A handle may stand for another operation after its own is complete. So every routine that returns a request drops
-//! what this file has about an older one with the same handle. Such a request has been completed in C, which this
-//! library does not see.
+//! typepack's library keeps the loans in the request and calls [`changed`] when the operation starts, when it is complete,
+//! and when the request ends, whichever language makes the call. In another library of the ABI, a table has the loans by
+//! request, and the routines of this library look there. So the sections of a request that C completes are not filled. A
+//! handle may then stand for another operation. So every routine that returns a request drops what the table has about an
+//! older one with the same handle.
 
 use crate::loan::{Loan, Section};
 use crate::refusal::quietly;
-use crate::{abi, raw};
+use crate::{abi, cast, raw};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +28,24 @@ struct Pending {
 /// An operation that several threads may look at.
 type Shared = Arc<Mutex<Pending>>;
 
-/// The operations by the handles of their requests.
+/// Does what a moment of a request asks for. typepack's library calls it.
+///
+/// # Safety
+///
+/// - `state` comes from [`keep`], and this function has not got moment 2 for it.
+unsafe extern "C" fn changed(state: *mut c_void, moment: c_int) {
+    let state = state.cast::<Mutex<Pending>>();
+    // SAFETY: the state lives until moment 2, which is the last one (`# Safety`).
+    unsafe {
+        match moment {
+            0 => start(&mut locked(&*state)),
+            1 => give_back(&mut locked(&*state)),
+            _ => drop(Box::from_raw(state)),
+        }
+    }
+}
+
+/// The operations by the handles of their requests, in another library than typepack's.
 static TABLE: Mutex<BTreeMap<usize, Shared>> = Mutex::new(BTreeMap::new());
 
 /// The number of entries of the table. A thread that has a request sees at least the entry of that request.
@@ -74,6 +93,13 @@ pub fn keep<const N: usize>(code: c_int, request: raw::Request, loans: [Loan; N]
         return forget(code, request);
     }
     let mut pending = Pending { sections, active: begun, persistent: !begun };
+    if let Some(attach) = cast::attach() {
+        let state = Box::into_raw(Box::new(Mutex::new(pending))).cast();
+        // SAFETY: the call has just made the request, and any thread may call `changed`. If nothing is attached, the state
+        // stays, because the operation has the addresses.
+        let _known = unsafe { attach(request, changed as raw::Callback, state) };
+        return;
+    }
     if begun && (request == raw::REQUEST_NULL || is_complete(request)) {
         // A library may have one request for all operations that complete at once.
         forget(code, request);
@@ -134,13 +160,19 @@ impl Seen {
 fn finish(request: raw::Request, shared: &Shared, after: raw::Request) {
     let is_gone = after == raw::REQUEST_NULL;
     let mut pending = locked(shared);
-    if pending.active && (is_gone || pending.persistent && is_complete(request)) {
-        pending.active = false;
-        pending.sections.iter_mut().for_each(|section| section.give_back());
+    if is_gone || pending.active && pending.persistent && is_complete(request) {
+        give_back(&mut pending);
     }
     drop(pending);
     if is_gone {
         drop_entry(request, shared);
+    }
+}
+
+/// Gives the sections of a complete operation back, once.
+fn give_back(pending: &mut Pending) {
+    if std::mem::take(&mut pending.active) {
+        pending.sections.iter_mut().for_each(|section| section.give_back());
     }
 }
 
@@ -157,24 +189,24 @@ fn drop_entry(request: raw::Request, shared: &Shared) {
 #[inline(always)]
 pub fn starting(requests: &[raw::Request]) {
     for (_, _, shared) in seen(requests).0 {
-        start(&shared);
+        let mut pending = locked(&shared);
+        if !pending.active {
+            start(&mut pending);
+        }
     }
 }
 
 #[cold]
-fn start(shared: &Shared) {
-    let mut pending = locked(shared);
-    if !pending.active {
-        pending.active = true;
-        pending.sections.iter_mut().for_each(|section| section.take());
-    }
+fn start(pending: &mut Pending) {
+    pending.active = true;
+    pending.sections.iter_mut().for_each(|section| section.take());
 }
 
-/// Copies partitions that are ready.
+/// Copies partitions that are ready. A range may have ends that no partition has; the call finds that.
 #[inline(always)]
 pub fn ready(request: raw::Request, partitions: impl Iterator<Item = c_int>) {
     if any() {
-        partitions.for_each(|partition| on_partition(request, partition, Section::take_block));
+        on_partitions(request, partitions, Section::take_block);
     }
 }
 
@@ -182,15 +214,25 @@ pub fn ready(request: raw::Request, partitions: impl Iterator<Item = c_int>) {
 #[inline(always)]
 pub fn arrived(request: raw::Request, partition: c_int) {
     if any() {
-        on_partition(request, partition, |section, block| section.give_block_back(block));
+        on_partitions(request, std::iter::once(partition), |section, block| {
+            section.give_block_back(block);
+        });
     }
 }
 
+/// Does `work` for those of the partitions that are there. No more of them are looked at than there are.
 #[cold]
-fn on_partition(request: raw::Request, partition: c_int, work: fn(&mut Section, usize)) {
-    if let (Some(shared), Ok(partition)) = (find(request), usize::try_from(partition)) {
-        let mut pending = locked(&shared);
-        if pending.active {
+fn on_partitions(
+    request: raw::Request,
+    partitions: impl Iterator<Item = c_int>,
+    work: fn(&mut Section, usize),
+) {
+    let Some(shared) = find(request) else { return };
+    let pending = &mut *locked(&shared);
+    if pending.active {
+        let most = pending.sections.iter().map(|section| section.blocks()).max().unwrap_or(0);
+        for partition in partitions.take(most) {
+            let Ok(partition) = usize::try_from(partition) else { continue };
             pending.sections.iter_mut().for_each(|section| work(section, partition));
         }
     }

@@ -1,10 +1,10 @@
 //! Errors that this library finds itself. They go to the error handler of the call's object, as those of the library
 //! below do.
 
-use crate::{abi, below, raw};
-use std::ffi::{c_int, c_void};
+use crate::{abi, cast, raw};
+use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 macro_rules! refusals {
     ($($name:ident $kind:ident $call:ident;)*) => {
@@ -26,6 +26,34 @@ refusals! {
     session Session PMPI_Session_call_errhandler;
 }
 
+/// Makes a call of several ranks. If this rank cannot use an array section of the call (`refused` is not 0), the call fails.
+///
+/// Then typepack's library makes the call without its buffers, tells the other ranks, and calls the error handler. In
+/// another library, this rank does not make the call, `alone` calls the error handler, and the others may wait.
+#[inline(always)]
+pub fn together(
+    refused: c_int,
+    call: impl FnOnce() -> c_int,
+    alone: impl FnOnce(c_int) -> c_int,
+) -> c_int {
+    if refused == 0 { call() } else { without_buffers(refused, call, alone) }
+}
+
+#[cold]
+fn without_buffers(
+    refused: c_int,
+    call: impl FnOnce() -> c_int,
+    alone: impl FnOnce(c_int) -> c_int,
+) -> c_int {
+    let Some(refuse) = cast::refuse_section() else { return alone(refused) };
+    // SAFETY: the function takes any number.
+    unsafe { refuse(refused) };
+    let code = call();
+    // SAFETY: 0 ends it.
+    unsafe { refuse(0) };
+    code
+}
+
 /// Calls the error handler for calls without an object, and returns the class.
 #[cold]
 pub fn nothing(class: c_int) -> c_int {
@@ -39,14 +67,8 @@ pub fn nothing(class: c_int) -> c_int {
 /// `MPI_COMM_SELF`, which has another error handler meanwhile. A program with sessions only has no `MPI_COMM_SELF`; there
 /// the calls report as that library does.
 pub fn quietly<R>(work: impl FnOnce() -> R) -> R {
-    static QUIET: LazyLock<Option<Quiet>> = LazyLock::new(|| {
-        below::find(c"typepack_quiet_errors").map(|found| {
-            // SAFETY: typepack's library has the function with these arguments.
-            unsafe { std::mem::transmute::<*mut c_void, Quiet>(found) }
-        })
-    });
     static TURN: Mutex<()> = Mutex::new(());
-    if let Some(quiet) = *QUIET {
+    if let Some(quiet) = cast::quiet_errors() {
         let _loud = Loud(quiet);
         // SAFETY: the function takes any number.
         unsafe { quiet(1) };
@@ -57,11 +79,8 @@ pub fn quietly<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// `typepack_quiet_errors`.
-type Quiet = unsafe extern "C" fn(c_int);
-
 /// Makes the errors of this thread known again.
-struct Loud(Quiet);
+struct Loud(cast::QuietErrors);
 
 impl Drop for Loud {
     fn drop(&mut self) {

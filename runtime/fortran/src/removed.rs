@@ -3,9 +3,8 @@
 use crate::handle::{self, Handle};
 use crate::outcome::give;
 use crate::refusal::caught;
-use crate::{abi, below, raw, refusal, slots};
+use crate::{abi, cast, raw, refusal, slots};
 use std::ffi::{c_int, c_void};
-use std::mem::transmute;
 
 macro_rules! removed {
     ($($(#[$doc:meta])* $name:ident $profiled:ident($($argument:ident: $kind:ty),*) $body:block)*) => {
@@ -84,10 +83,9 @@ removed! {
         count: *mut c_int, length: *mut c_int, stride: *mut c_int, oldtype: *mut c_int, newtype: *mut c_int
     ) {
         let oldtype = handle::read(oldtype);
-        new_type(newtype, |new| match below::find(c"typepack_type_hvector_integer") {
+        new_type(newtype, |new| match cast::hvector() {
             None => abi::MPI_Type_create_hvector(*count, *length, *stride as raw::Aint, oldtype, new),
-            // SAFETY: typepack's library has the function with these arguments.
-            Some(make) => transmute::<*mut c_void, Hvector>(make)(*count, *length, *stride, oldtype, new),
+            Some(make) => make(*count, *length, *stride, oldtype, new),
         })
     }
     /// `MPI_TYPE_HINDEXED`.
@@ -95,13 +93,12 @@ removed! {
         count: *mut c_int, lengths: *mut c_int, places: *mut c_int, oldtype: *mut c_int, newtype: *mut c_int
     ) {
         let oldtype = handle::read(oldtype);
-        new_type(newtype, |new| match below::find(c"typepack_type_hindexed_integer") {
+        new_type(newtype, |new| match cast::hindexed() {
             None => {
                 let places = wide(places, *count);
                 abi::MPI_Type_create_hindexed(*count, lengths, places.as_ptr(), oldtype, new)
             }
-            // SAFETY: typepack's library has the function with these arguments.
-            Some(make) => transmute::<*mut c_void, Hindexed>(make)(*count, lengths, places, oldtype, new),
+            Some(make) => make(*count, lengths, places, oldtype, new),
         })
     }
     /// `MPI_TYPE_STRUCT`.
@@ -109,13 +106,15 @@ removed! {
         count: *mut c_int, lengths: *mut c_int, places: *mut c_int, types: *mut c_int, newtype: *mut c_int
     ) {
         let types = handle::many::<raw::Datatype>(types, i64::from(*count));
-        new_type(newtype, |new| match below::find(c"typepack_type_struct_integer") {
+        new_type(newtype, |new| match cast::structure() {
             None => {
                 let places = wide(places, *count);
-                type_struct()(*count, lengths, places.as_ptr(), types.as_ptr(), new)
+                // Where `MPI_Type_struct` is missing, this function takes its place, which knows all types but `MPI_LB`
+                // and `MPI_UB`.
+                let make = cast::type_struct().unwrap_or(abi::MPI_Type_create_struct);
+                make(*count, lengths, places.as_ptr(), types.as_ptr(), new)
             }
-            // SAFETY: typepack's library has the function with these arguments.
-            Some(make) => transmute::<*mut c_void, Struct>(make)(*count, lengths, places, types.as_ptr(), new),
+            Some(make) => make(*count, lengths, places, types.as_ptr(), new),
         })
     }
     /// `MPI_TYPE_EXTENT`.
@@ -156,42 +155,5 @@ removed! {
     /// `MPI_ERRHANDLER_SET`.
     mpi_errhandler_set_ pmpi_errhandler_set_(comm: *mut c_int, errhandler: *mut c_int) {
         abi::MPI_Comm_set_errhandler(handle::read(comm), handle::read(errhandler))
-    }
-}
-
-/// The functions of typepack's library that make types which decode with the combiners for INTEGER displacements.
-type Hvector =
-    unsafe extern "C" fn(c_int, c_int, c_int, raw::Datatype, *mut raw::Datatype) -> c_int;
-type Hindexed = unsafe extern "C" fn(
-    c_int,
-    *const c_int,
-    *const c_int,
-    raw::Datatype,
-    *mut raw::Datatype,
-) -> c_int;
-type Struct = unsafe extern "C" fn(
-    c_int,
-    *const c_int,
-    *const c_int,
-    *const raw::Datatype,
-    *mut raw::Datatype,
-) -> c_int;
-
-/// `MPI_Type_struct`.
-type TypeStruct = unsafe extern "C" fn(
-    c_int,
-    *const c_int,
-    *const raw::Aint,
-    *const raw::Datatype,
-    *mut raw::Datatype,
-) -> c_int;
-
-/// Returns `MPI_Type_struct`, which is not in the ABI, but in typepack's and MPICH's libraries: it knows `MPI_LB` and
-/// `MPI_UB`. Where it is missing, `MPI_Type_create_struct` takes its place, which knows all other types.
-fn type_struct() -> TypeStruct {
-    match below::find(c"MPI_Type_struct") {
-        None => abi::MPI_Type_create_struct,
-        // SAFETY: every library that has the function has it with these arguments (MPI-2.2).
-        Some(found) => unsafe { transmute::<*mut c_void, TypeStruct>(found) },
     }
 }

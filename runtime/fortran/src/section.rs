@@ -24,6 +24,26 @@ pub struct Part {
     _made: Option<Rc<Made>>,
 }
 
+impl Part {
+    /// Returns the part of a section that cannot be used, for a call that several ranks make, and stores why in `refused`.
+    /// The call fails without a look at the buffer (`refusal::together`).
+    ///
+    /// # Safety
+    ///
+    /// - The descriptor comes from a Fortran compiler.
+    #[cold]
+    pub unsafe fn refused(
+        this: *const Descriptor,
+        count: i64,
+        datatype: raw::Datatype,
+        (why, refused): (c_int, &mut c_int),
+    ) -> Self {
+        *refused = why;
+        // SAFETY: the program got the descriptor from its compiler (`# Safety`).
+        Self { address: unsafe { base(this) }, count, datatype, _made: None }
+    }
+}
+
 /// Returns a buffer of `count` elements of `datatype` for C.
 ///
 /// # Errors

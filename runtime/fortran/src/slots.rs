@@ -8,10 +8,9 @@
 //! handler stays in use as long as any object has it, which only the library below knows. So its slot is kept.
 
 use crate::handle::Handle;
-use crate::raw;
+use crate::{cast, raw};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
-use std::mem::transmute;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -118,7 +117,6 @@ macro_rules! operations {
             pub fn $name(function: raw::Callback) -> Option<Taken> {
                 static FUNCTIONS: Slots = Slots::new();
                 type C = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut $count, *mut raw::Datatype);
-                type Function = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut $count, *mut c_int);
                 unsafe extern "C" fn $call<const S: usize>(
                     from: *mut c_void,
                     to: *mut c_void,
@@ -128,7 +126,7 @@ macro_rules! operations {
                     // SAFETY: the slot got its function before C got this one, and C passes what the ABI says.
                     unsafe {
                         let mut handle = (*datatype).to_integer();
-                        let call: Function = transmute(FUNCTIONS.functions[S].load(Ordering::Acquire));
+                        let call = cast::operation::<$count>(FUNCTIONS.functions[S].load(Ordering::Acquire));
                         call(from, to, count, &raw mut handle);
                     }
                 }
@@ -151,12 +149,11 @@ macro_rules! error_handlers {
             pub fn $name(function: raw::Callback) -> Option<raw::Callback> {
                 static FUNCTIONS: Slots = Slots::new();
                 type C = unsafe extern "C" fn(*mut raw::$kind, *mut c_int);
-                type Function = unsafe extern "C" fn(*mut c_int, *mut c_int);
                 unsafe extern "C" fn handler<const S: usize>(object: *mut raw::$kind, code: *mut c_int) {
                     // SAFETY: the slot got its function before C got this one, and C passes what the ABI says.
                     unsafe {
                         let mut handle = (*object).to_integer();
-                        let call: Function = transmute(FUNCTIONS.functions[S].load(Ordering::Acquire));
+                        let call = cast::error_handler(FUNCTIONS.functions[S].load(Ordering::Acquire));
                         call(&raw mut handle, code);
                     }
                 }

@@ -3,7 +3,7 @@
 use crate::layout::{self, Bounds};
 use crate::{abi, raw};
 use smallvec::SmallVec;
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 
 /// The bytes that a call takes of a buffer, as offsets from its start.
 #[derive(Default)]
@@ -12,6 +12,8 @@ pub struct Span {
     ranges: SmallVec<[(i64, i64); 1]>,
     /// The number of partitions, and their distance, if the only range is that of the first partition.
     parts: Option<(i64, i64)>,
+    /// The number of bytes that the caller says the buffer has, if it says so.
+    room: i64,
     /// The bounds of the last datatype.
     known: Option<(raw::Datatype, Bounds)>,
 }
@@ -73,6 +75,18 @@ impl Span {
             let (count, place) = unsafe { (wide(*counts.add(at)), wide(*displs.add(at))) };
             span.add(count, place, datatype(at), in_bytes)?;
         }
+        Ok(span)
+    }
+
+    /// The bytes that a call packs or unpacks: at most `size` of them, from `position` on. The buffer has `room` bytes.
+    /// An error in the arguments is left to the call.
+    pub fn packed(position: i64, room: i64, size: Result<i64, c_int>) -> Result<Self, c_int> {
+        let end = position.saturating_add(size?).min(room);
+        if position < 0 || end <= position {
+            return Self::none();
+        }
+        let mut span = Self { room, ..Self::default() };
+        span.ranges.push((position, end));
         Ok(span)
     }
 
@@ -157,7 +171,10 @@ impl Span {
         let (number, step) = self.parts.unwrap_or((1, 0));
         let number = usize::try_from(number).ok().filter(|number| *number == 1 || *number <= total);
         let number = number.ok_or(raw::ERR_COUNT)?;
-        let mut list = SmallVec::new();
+        if usize::try_from(self.room).is_ok_and(|room| room > total) {
+            return Err(raw::ERR_COUNT);
+        }
+        let mut list = SmallVec::<[(usize, usize); 1]>::new();
         let no_memory = |_| raw::ERR_NO_MEM;
         list.try_reserve(self.ranges.len()).map_err(no_memory)?;
         for (first, last) in &self.ranges {
@@ -171,8 +188,51 @@ impl Span {
                 list.push((first, last));
             }
         }
+        if self.parts.is_none() && list.windows(2).any(|pair| pair[1].0 < pair[0].1) {
+            // Blocks to send may overlap. Each byte is copied once.
+            list.sort_unstable();
+            list.dedup_by(|next, before| {
+                let overlap = next.0 <= before.1;
+                if overlap {
+                    before.1 = before.1.max(next.1);
+                }
+                overlap
+            });
+        }
         Ok(list)
     }
+}
+
+/// Returns the most bytes that elements take in a packed buffer.
+///
+/// # Errors
+///
+/// Returns the error class: the handle is not that of a datatype, or the count is negative.
+pub fn pack_size(count: i64, datatype: raw::Datatype, comm: raw::Comm) -> Result<i64, c_int> {
+    let mut size = 0;
+    // SAFETY: the result is written to a number.
+    let code = unsafe { abi::PMPI_Pack_size_c(count, datatype, comm, &raw mut size) };
+    if code == 0 { Ok(size) } else { Err(code) }
+}
+
+/// Returns the most bytes that elements take in a buffer packed in the representation `datarep`.
+///
+/// # Errors
+///
+/// Returns the errors of [`pack_size`], and that of an unknown representation.
+///
+/// # Safety
+///
+/// - `datarep` is a string that ends with a zero.
+pub unsafe fn external_size(
+    datarep: *const c_char,
+    count: i64,
+    datatype: raw::Datatype,
+) -> Result<i64, c_int> {
+    let mut size = 0;
+    // SAFETY: the result is written to a number, and the string ends with a zero (`# Safety`).
+    let code = unsafe { abi::PMPI_Pack_external_size_c(datarep, count, datatype, &raw mut size) };
+    if code == 0 { Ok(size) } else { Err(code) }
 }
 
 /// Returns a count or a displacement as a large number.

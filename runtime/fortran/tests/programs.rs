@@ -118,6 +118,8 @@ programs! {
     fixed_source_form "fixed.f" [], [2];
     languages "languages.f90" ["languages.c"], [2];
     the_nine_pairs_of_attributes "attributes.f90" ["attributes.c"], [1, 2];
+    c_completes_operations_over_sections "completed.f90" ["completed.c"], [2];
+    a_refused_section_lets_no_rank_wait "refused.f90" [], [2];
 }
 
 programs! {

@@ -75,6 +75,33 @@ program sections
   call MPI_Unpack(packed, 48, position, b(1:3, 1:3:2), 6, MPI_DOUBLE_PRECISION, MPI_COMM_WORLD)
   if (any(b /= want)) error stop 'unpack'
 
+  ! Packing into a section, at three positions, and unpacking from it.
+  b = -1; want = -1; position = 0
+  do i = 1, 3
+    call MPI_Pack(a(i:2*i:i, 3), 2, MPI_DOUBLE_PRECISION, b(1:16:5, 2:4), 96, position, MPI_COMM_WORLD)
+    if (position /= 16 * i) error stop 'pack into a section: position'
+  end do
+  want(1:16:5, 2) = [a(1, 3), a(2, 3), a(2, 3), a(4, 3)]; want(1:6:5, 3) = [a(3, 3), a(6, 3)]
+  if (any(b /= want)) error stop 'pack into a section'
+  position = 16; line = -1
+  call MPI_Unpack(b(1:16:5, 2:4), 96, position, line, 3, MPI_DOUBLE_PRECISION, MPI_COMM_WORLD)
+  if (position /= 40 .or. any(line(1:3) /= [a(2, 3), a(4, 3), a(3, 3)]) .or. any(line(4:) /= -1)) error stop 'unpack from it'
+  wide = 8; b = -1; line = -1
+  call MPI_Pack_external('external32', a, 2, MPI_DOUBLE_PRECISION, b(1:16:5, 2:4), 96_MPI_ADDRESS_KIND, wide)
+  if (wide /= 24 .or. count(b /= -1) /= 2 .or. any(b(6:11:5, 2) == -1)) error stop 'pack_external into a section'
+  wide = 8
+  call MPI_Unpack_external('external32', b(1:16:5, 2:4), 96_MPI_ADDRESS_KIND, wide, line, 2, MPI_DOUBLE_PRECISION)
+  if (wide /= 24 .or. any(line(1:2) /= a(1:2, 1)) .or. line(3) /= -1) error stop 'unpack_external from a section'
+
+  ! Blocks to send that overlap: each rank gets elements 3 to 8, or 1 to 6.
+  x = [(100 * rank + i, i = 1, 24)]; y = -1
+  call MPI_Alltoallv(x(24:1:-3), [6, 6], [2, 0], MPI_INTEGER, y(1:24:2), [6, 6], [0, 6], MPI_INTEGER, MPI_COMM_WORLD)
+  if (rank == 0) then
+    if (any(y(1:11:2) /= [(i, i = 18, 3, -3)]) .or. any(y(13:23:2) /= [(100 + i, i = 18, 3, -3)])) error stop 'overlap'
+  else if (any(y(1:11:2) /= [(i, i = 24, 9, -3)]) .or. any(y(13:23:2) /= [(100 + i, i = 24, 9, -3)])) then
+    error stop 'overlap'
+  end if
+
   ! A collective call.
   b = -1
   if (rank == 0) b(1:16:3, 2:3) = a(1:16:3, 2:3)

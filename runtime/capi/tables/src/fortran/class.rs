@@ -125,6 +125,8 @@ pub struct Routine {
     pub only_mpi: bool,
     /// True if the routine returns before the operation is complete.
     pub nonblocking: bool,
+    /// True if other ranks make the call, too, and wait for this one.
+    pub together: bool,
 }
 
 impl Routine {
@@ -194,6 +196,7 @@ impl Fortran {
                     .collect(),
                 only_mpi: whole(f, "only mpi"),
                 nonblocking: nonblocking(f),
+                together: together(f),
             })
             .collect();
         let wanted = |row: &&Compat| {
@@ -218,6 +221,15 @@ fn nonblocking(f: &Function) -> bool {
         || f.name.contains("_end")
         || f.name.contains("ttach")
         || f.parameters.iter().any(|p| p.c_type == "MPI_Request*" && p.name == "request")
+}
+
+/// Says whether other ranks make the call, too, and wait for this one. Only calls with a choice buffer count.
+fn together(f: &Function) -> bool {
+    let file = f.name.starts_with("MPI_File_");
+    f.group == "coll"
+        || f.name.contains("eighbor_a")
+        || file && (f.name.contains("_all") || f.name.contains("_ordered"))
+        || f.name.starts_with("MPI_Win_create")
 }
 
 /// Returns the Rust expression of the number of handles in an array.
@@ -269,8 +281,15 @@ fn span(f: &Function, p: &Parameter) -> String {
         false => span,
     };
     if p.name == "outbuf" || p.name == "inbuf" && has("insize") {
-        let size = if has("insize") { "insize" } else { "outsize" };
-        return format!("Span::elements({}, raw::BYTE)", number(size));
+        let (room, count) = match has("insize") {
+            true => (number("insize"), number("outcount")),
+            false => (number("outsize"), number("incount")),
+        };
+        let size = match has("datarep") {
+            true => format!("external_size(datarep_c.as_ptr(), {count}, datatype_c)"),
+            false => format!("pack_size({count}, datatype_c, comm_c)"),
+        };
+        return format!("Span::packed(*position as i64, {room}, crate::span::{size})");
     }
     if has("partitions") {
         return format!("Span::parts(i64::from(*partitions), {}, datatype_c)", number("count"));

@@ -81,20 +81,28 @@ fn by_descriptor(routine: &Routine, argument: &Argument, how: &Use) -> Code {
                 (false, _) => format!("(*{count}).into()"),
                 (true, cast) => format!("crate::span::count(*root, {cast}, (*{count}).into())"),
             };
+            let failed = match routine.together {
+                true => format!(
+                    "crate::section::Part::refused({name}, {count}, {of}_c, (class, &mut refused))"
+                ),
+                false => format!("break 'call {}", refusal(routine, "class")),
+            };
             code.before = format!(
                 "let {local} = match crate::section::typed({name}, {count}, {of}_c) {{\n    \
-                 Ok(part) => part,\n    Err(class) => break 'call {},\n}};\n",
-                refusal(routine, "class")
+                 Ok(part) => part,\n    Err(class) => {failed},\n}};\n"
             );
             code.argument = format!("{local}.address");
         }
         Use::Blocks(span) => {
             let written = !matches!(argument.class, Class::Buffer(_, true));
             let begun = !routine.name.contains("_init");
+            let failed = match routine.together {
+                true => format!("crate::loan::Loan::refused({name}, class, &mut refused)"),
+                false => format!("break 'call {}", refusal(routine, "class")),
+            };
             code.last = format!(
                 "let {local} = match crate::loan::lend({name}, {written}, {begun}, || {span}) {{\n    \
-                 Ok(loan) => loan,\n    Err(class) => break 'call {},\n}};\n",
-                refusal(routine, "class")
+                 Ok(loan) => loan,\n    Err(class) => {failed},\n}};\n"
             );
             code.argument = format!("{local}.address()");
         }
@@ -103,10 +111,16 @@ fn by_descriptor(routine: &Routine, argument: &Argument, how: &Use) -> Code {
                 Use::One => format!("one({name}, datatype_c)"),
                 _ => format!("memory({name})"),
             };
-            code.last = format!(
-                "let Some({local}) = crate::section::{found} else {{\n    break 'call {};\n}};\n",
-                refusal(routine, "raw::ERR_BUFFER")
-            );
+            code.last = match routine.together {
+                true => format!(
+                    "let {local} = crate::section::{found}.unwrap_or_else(|| {{\n    \
+                     refused = raw::ERR_BUFFER;\n    crate::section::base({name})\n}});\n"
+                ),
+                false => format!(
+                    "let Some({local}) = crate::section::{found} else {{\n    break 'call {};\n}};\n",
+                    refusal(routine, "raw::ERR_BUFFER")
+                ),
+            };
         }
     }
     code
@@ -367,17 +381,21 @@ fn export(out: &mut String, routine: &Routine, prefix: &str, end: &str) {
     if routine.name == "MPI_Finalize" {
         before.push_str("crate::lifecycle::ending();\n");
     }
+    let mut call = format!("abi::{prefix}{}({})", routine.name, arguments.join(", "));
+    if before.contains("refused") {
+        before.insert_str(0, "let mut refused = 0;\n");
+        let alone = refusal(routine, "class");
+        call = format!("crate::refusal::together(refused, || {call}, |class| {alone})");
+    }
     let label = if before.contains("'call") { "'call: " } else { "" };
     let _ = write!(
         out,
         "/// `{symbol}`.\n///\n/// # Safety\n///\n/// - Each argument is the address of what the interface of the routine says.\n\
          #[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {symbol}({}) {{\n\
          // SAFETY: the program passes addresses of what the interface says (`# Safety`).\n\
-         unsafe {{\nlet code = crate::refusal::caught(|| {label}{{\n{before}let code = abi::{prefix}{}({});\n\
+         unsafe {{\nlet code = crate::refusal::caught(|| {label}{{\n{before}let code = {call};\n\
          {after}code\n}});\ncrate::outcome::give(ierror, code);\n}}\n}}\n\n",
         list.join(", "),
-        routine.name,
-        arguments.join(", "),
     );
 }
 
