@@ -80,7 +80,7 @@ pub unsafe fn make(
             if result.is_err() && !made {
                 communicator.skip_collective();
             }
-            result
+            result.map_err(section::first)
         }),
         way => {
             let mut call = Some(call);
@@ -122,7 +122,7 @@ unsafe fn later(
             _ => communicator.skip_persistent(),
         }
     }
-    result
+    result.map_err(section::first)
 }
 
 /// Tells the other ranks that this rank has failed in a call whose memory it cannot use.

@@ -45,6 +45,13 @@ fn look() -> Result {
     Err(Failure::new(CODE.get(), "buffer", detail))
 }
 
+/// Returns the failure of a call in which `failure` was found: if the call must fail for its array section, with another
+/// code, that is what the Fortran library has found first.
+#[cold]
+pub fn first(failure: Failure) -> Failure {
+    check().err().filter(|own| own.code != failure.code).unwrap_or(failure)
+}
+
 /// Does `work`, in which the calls of this thread need not fail: an error handler may make calls of its own.
 #[cold]
 pub fn apart<R>(work: impl FnOnce() -> R) -> R {
