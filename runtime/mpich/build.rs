@@ -34,7 +34,10 @@ fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libmpi.so.12");
     println!("cargo:rustc-cdylib-link-arg=-Wl,--no-as-needed");
     println!("cargo:rustc-cdylib-link-arg={}", stand_in.display());
+    // A call between functions of this library stays in it. Once told to the C library, this one must not be unloaded.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions,-z,nodelete");
+    // DT_RPATH, because the folders in LD_LIBRARY_PATH may have the libmpi_abi.so.1 of another MPI.
     println!(
-        "cargo:rustc-cdylib-link-arg=-Wl,--enable-new-dtags,-rpath,$ORIGIN:$ORIGIN/..:$ORIGIN/../.."
+        "cargo:rustc-cdylib-link-arg=-Wl,--disable-new-dtags,-rpath,$ORIGIN:$ORIGIN/..:$ORIGIN/../.."
     );
 }

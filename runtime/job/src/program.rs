@@ -2,9 +2,9 @@
 //!
 //! [`read`] reads from an ELF file which libraries the program or the shared library needs (System V ABI, chapter 5), and
 //! [`Program::other_mpi`] looks for MPI libraries without the standard ABI among them. `mpiexec` and `typepack run` ask
-//! before they start a program; `typepack doctor` asks about the modules of mpi4py. Only files of 64 bits in the byte order of this machine are read, because typepack's
-//! library is such a file. Anything odd in a file makes the file unknown; nothing panics. Only the parts with the names
-//! are read, because a program may be large.
+//! before they start a program; `typepack doctor` asks about the modules of mpi4py. Only files of 64 bits in the byte order
+//! of this machine are read, because typepack's library is such a file. Anything odd in a file makes the file unknown;
+//! nothing panics. Only the parts with the names are read, because a program may be large.
 
 use crate::sys::named;
 use std::os::unix::fs::FileExt;
@@ -15,8 +15,13 @@ use std::path::Path;
 pub enum Program {
     /// A program that is linked statically, or a library that needs no other.
     Static,
-    /// A program or a library with the names of the libraries that it needs.
-    Dynamic(Vec<String>),
+    /// A program or a library.
+    Dynamic {
+        /// The names of the libraries that it needs.
+        needed: Vec<String>,
+        /// Whether the loader looks into the file's own folders before those of `LD_LIBRARY_PATH` (`DT_RPATH`).
+        is_fixed: bool,
+    },
 }
 
 /// The soname of the libraries with MPICH's ABI.
@@ -47,7 +52,8 @@ impl Program {
         if self.has_the_standard_abi() {
             return None;
         }
-        OTHERS.iter().filter(|(start, _)| !has_mpich || *start != MPICH).find_map(
+        let is_mpich = has_mpich && !matches!(self, Self::Dynamic { is_fixed: true, .. });
+        OTHERS.iter().filter(|(start, _)| !is_mpich || *start != MPICH).find_map(
             |(start, owner)| {
                 let name = self.needed().iter().find(|name| name.starts_with(start))?;
                 Some((name.as_str(), *owner))
@@ -55,11 +61,17 @@ impl Program {
         )
     }
 
+    /// Returns whether the library with MPICH's ABI may lie in the way of the program: it needs no library of the standard
+    /// ABI, and none of MPICH's for Fortran or C++.
+    pub fn may_have_mpich(&self) -> bool {
+        !self.has_the_standard_abi() && self.other_mpi(true).is_none()
+    }
+
     /// Returns the names of the libraries that it needs.
     pub fn needed(&self) -> &[String] {
         match self {
             Self::Static => &[],
-            Self::Dynamic(needed) => needed,
+            Self::Dynamic { needed, .. } => needed,
         }
     }
 }
@@ -69,6 +81,8 @@ const PT_DYNAMIC: u32 = 2;
 const PT_INTERP: u32 = 3;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
+const DT_RPATH: u64 = 15;
+const DT_RUNPATH: u64 = 29;
 
 /// The largest part of a file that is read at once, in bytes.
 const LONGEST: u64 = 16 << 20;
@@ -157,7 +171,12 @@ fn parse(source: Source<'_>) -> Option<Program> {
     });
     let needed = needed.collect::<Option<Vec<_>>>()?;
     // A static program that may lie at any address has this table, too.
-    Some(if is_program || !needed.is_empty() { Program::Dynamic(needed) } else { Program::Static })
+    let has = |tag| entries.iter().any(|entry| entry.0 == tag);
+    let is_fixed = has(DT_RPATH) && !has(DT_RUNPATH);
+    Some(match is_program || !needed.is_empty() {
+        true => Program::Dynamic { needed, is_fixed },
+        false => Program::Static,
+    })
 }
 
 #[cfg(test)]
@@ -176,13 +195,15 @@ mod tests {
     #[test]
     fn this_program_needs_the_c_library() {
         let exe = std::env::current_exe().unwrap();
-        let Some(Program::Dynamic(needed)) = read(&exe) else { panic!("a dynamic program") };
+        let Some(Program::Dynamic { needed, .. }) = read(&exe) else { panic!("a dynamic program") };
         assert!(needed.iter().any(|name| name.starts_with("libc.so")), "{needed:?}");
         // Every file that ends too early is unknown, or a program without more names.
         let bytes = std::fs::read(&exe).unwrap();
-        assert_eq!(parse_bytes(&bytes), Some(Program::Dynamic(needed.clone())));
+        let is_the_same =
+            |found: Program| matches!(found, Program::Dynamic { needed: found, .. } if found == needed);
+        assert!(parse_bytes(&bytes).is_some_and(is_the_same));
         for length in (0..4096).chain([bytes.len() / 2]) {
-            if let Some(Program::Dynamic(found)) = parse_bytes(&bytes[..length]) {
+            if let Some(Program::Dynamic { needed: found, .. }) = parse_bytes(&bytes[..length]) {
                 assert_eq!(found, needed);
             }
         }
@@ -194,7 +215,7 @@ mod tests {
     fn other_libraries_are_known_by_their_names() {
         let linked = |names: &[&str]| {
             let names = names.iter().map(|name| (*name).to_owned()).collect();
-            let program = Program::Dynamic(names);
+            let program = Program::Dynamic { needed: names, is_fixed: false };
             program.other_mpi(false).map(|(name, owner)| (name.to_owned(), owner))
         };
         let found = |name: &str, owner| Some((name.to_owned(), owner));
@@ -202,11 +223,18 @@ mod tests {
         assert_eq!(linked(&["libmpich.so.12"]), found("libmpich.so.12", "MPICH"));
         assert_eq!(linked(&["libmpi.so.12"]), found("libmpi.so.12", "MPICH or Intel MPI"));
         assert_eq!(linked(&["libmpi_abi.so.1", "libmpi.so.12"]), None);
-        let ours = |names: &[&str]| {
-            let names = names.iter().map(|name| (*name).to_owned()).collect();
-            Program::Dynamic(names).other_mpi(true).is_none()
+        let ours = |names: &[&str], is_fixed| {
+            let needed = names.iter().map(|name| (*name).to_owned()).collect();
+            let program = Program::Dynamic { needed, is_fixed };
+            (program.other_mpi(true).is_none(), program.may_have_mpich())
         };
-        assert!(ours(&["libmpi.so.12"]) && !ours(&["libmpi.so.12", "libmpifort.so.12"]));
+        assert_eq!(ours(&["libmpi.so.12"], false), (true, true));
+        // The loader takes the library of the program's own folder.
+        assert_eq!(ours(&["libmpi.so.12"], true), (false, false));
+        assert_eq!(ours(&["libmpi.so.12", "libmpifort.so.12"], false), (false, false));
+        assert_eq!(ours(&["libmpi_abi.so.1"], false), (true, false));
+        // Python, which loads a library of either ABI later.
+        assert_eq!(ours(&["libc.so.6"], true), (true, true));
         assert_eq!(linked(&["libmpi_abi.so.0"]), None);
         assert_eq!(linked(&["libc.so.6"]), None);
         assert_eq!(Program::Static.other_mpi(false), None);

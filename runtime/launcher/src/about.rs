@@ -62,32 +62,38 @@ fn library(exe: &Path) -> Option<PathBuf> {
     [installed, folder.join("libmpi_abi.so")].into_iter().find(|path| path.exists())
 }
 
-/// Returns the folders of this installation or build that contain MPI libraries under the file names by which programs
-/// load them: the MPI library, and the library with MPICH's ABI. A folder that the dynamic linker searches anyway is not
-/// among them.
-pub fn library_folders() -> Vec<PathBuf> {
+/// Returns the folder of this installation or build that contains the MPI library under the file name by which programs
+/// load it. Returns `None` if the dynamic linker searches that folder anyway.
+pub fn library_folder() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok();
-    let Some(folder) = exe.as_deref().and_then(Path::parent) else { return Vec::new() };
+    let folder = exe.as_deref().and_then(Path::parent)?;
     let installed = folder.parent().map(|prefix| prefix.join("lib"));
     let searched = |folder: &Path| ["/lib", "/usr/lib"].iter().any(|it| folder == Path::new(it));
     let own = [installed.as_deref(), Some(folder)].into_iter().flatten();
     let own = own.map(Path::to_owned).find(|folder| folder.join("libmpi_abi.so.1").exists());
-    let own = own.filter(|folder| !searched(folder));
-    own.into_iter().chain(mpich_folder(folder)).collect()
+    own.filter(|folder| !searched(folder))
 }
 
-/// Returns whether this installation or build has the library with MPICH's ABI.
-pub fn has_mpich() -> bool {
+/// Returns the folder of this installation's or build's library with MPICH's ABI (`libmpi.so.12`), if it has one.
+pub fn mpich_folder() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok();
-    exe.as_deref().and_then(Path::parent).and_then(mpich_folder).is_some()
-}
-
-/// Returns the folder of the library with MPICH's ABI (`libmpi.so.12`) that belongs to the programs in `folder`; `None` if
-/// there is none.
-fn mpich_folder(folder: &Path) -> Option<PathBuf> {
+    let folder = exe.as_deref().and_then(Path::parent)?;
     let installed = folder.parent().map(|prefix| prefix.join("lib/typepack/mpich"));
     let built = Some(folder.join("mpich"));
     [installed, built].into_iter().flatten().find(|folder| folder.join("libmpi.so.12").exists())
+}
+
+/// Adds `folder` at the beginning of `list`, the value of `LD_LIBRARY_PATH`.
+pub fn with_folder_first(list: Option<OsString>, folder: &Path) -> OsString {
+    let mut first = with_folder(None, folder);
+    if let Some(list) = list.filter(|list| !list.is_empty()) {
+        // The folder is left out if the list cannot have it.
+        if !first.is_empty() {
+            first.push(OsStr::new(":"));
+        }
+        first.push(list);
+    }
+    first
 }
 
 /// Adds `folder` at the end of `list`, the value of `LD_LIBRARY_PATH`, if it is not in the list yet. The

@@ -116,6 +116,7 @@ fn run() -> Result<u8, Refusal> {
     //    run.
     let ranks = job.ranks();
     let mut programs = Vec::with_capacity(job.apps.len());
+    let mut mpich = Vec::with_capacity(job.apps.len());
     for app in &mut job.apps {
         if let Some(directory) = &app.directory {
             app.directory = Some(working_directory(directory)?);
@@ -123,12 +124,17 @@ fn run() -> Result<u8, Refusal> {
         let path = app.path.clone().or_else(|| env::var_os("PATH"));
         let refused = |unusable: program::Unusable| Refusal(unusable.message, unusable.exit_code);
         let found = program::find(&app.program, path, app.directory.as_deref()).map_err(refused)?;
+        // A script, and Python, may load a library of either ABI later.
+        let linked = typepack_job::program::read(&found);
+        let folder = about::mpich_folder();
+        let folder = folder.filter(|_| linked.as_ref().is_none_or(|linked| linked.may_have_mpich()));
         if ranks > 1
-            && let Some(unusable) = program::foreign(&app.program, &found, about::has_mpich())
+            && let Some(unusable) = program::foreign(&app.program, linked.as_ref(), folder.is_some())
         {
             return Err(refused(unusable));
         }
         programs.push(found);
+        mpich.push(folder);
     }
 
     // 3. Before the first rank exists, block the signals and make the descriptor from which to read them. If
@@ -176,11 +182,12 @@ fn run() -> Result<u8, Refusal> {
     }
 
     // 5. Start the ranks, and watch them until the job has ended.
-    let libraries = about::library_folders();
+    let library = about::library_folder();
     let setting = start::Setting {
         programs: &programs,
         host: &host,
-        libraries: &libraries,
+        library: library.as_deref(),
+        mpich: &mpich,
         table,
         placed: reserved.cores.as_deref(),
         signals: before,

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
+use typepack_job::program::Program;
 
 /// Why a program cannot be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,12 +71,11 @@ pub fn find(
     })
 }
 
-/// Returns why the program at `path` cannot be one of several ranks: it is linked with an MPI library that knows nothing
-/// of this launcher, so each process would be rank 0 of a job of its own. `name` is the name that the user gave, and
-/// `has_mpich` says whether typepack's library with MPICH's ABI is there, which takes the place of MPICH's.
-pub fn foreign(name: &OsStr, path: &Path, has_mpich: bool) -> Option<Unusable> {
-    let program = typepack_job::program::read(path)?;
-    let (library, owner) = program.other_mpi(has_mpich)?;
+/// Returns why a program cannot be one of several ranks: it is linked with an MPI library that knows nothing of this
+/// launcher, so each process would be rank 0 of a job of its own. `name` is the name that the user gave, and `has_mpich`
+/// says whether typepack's library with MPICH's ABI is there, which takes the place of MPICH's.
+pub fn foreign(name: &OsStr, linked: Option<&Program>, has_mpich: bool) -> Option<Unusable> {
+    let (library, owner) = linked?.other_mpi(has_mpich)?;
     let shown = name.to_string_lossy();
     let message = format!(
         "program: '{shown}' is linked with {library} ({owner}), so each process would be rank 0 of 1; compile it with \

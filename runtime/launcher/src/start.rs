@@ -31,7 +31,7 @@ use typepack_job::sys::process::{self, Child, Command, CpuSet, Descriptors};
 use typepack_job::sys::signal::SignalSet;
 use typepack_job::sys::{named, stream};
 
-use crate::about::with_folder;
+use crate::about::{with_folder, with_folder_first};
 use crate::args::{Bind, Environment, Inherit, Job};
 use crate::core_reservation::Reservation;
 use crate::forward::{Outputs, Source, Stream};
@@ -82,8 +82,10 @@ pub struct Setting<'a> {
     pub programs: &'a [PathBuf],
     /// The name of this machine.
     pub host: &'a str,
-    /// The folders that contain this installation's libraries, if programs need them in `LD_LIBRARY_PATH`.
-    pub libraries: &'a [PathBuf],
+    /// The folder that contains this installation's library, if programs need it in `LD_LIBRARY_PATH`.
+    pub library: Option<&'a Path>,
+    /// For each program, the folder with the library of MPICH's ABI, if the program may load it.
+    pub mpich: &'a [Option<PathBuf>],
     /// The topology table of the machine.
     pub table: &'a [CpuInfo],
     /// The core of each rank, or `None` if the ranks are not bound.
@@ -321,13 +323,18 @@ impl Shared<'_> {
             }
         }
         // Cargo and CMake may link programs without a run path. Such programs find the library if its folder is in the
-        // list. Programs of MPICH's ABI find ours before the one that their run path names.
-        for folder in self.setting.libraries {
-            let name = OsString::from("LD_LIBRARY_PATH");
-            let list = with_folder(variables.remove(&name), folder);
-            if !list.is_empty() {
-                variables.insert(name, list);
-            }
+        // list. Programs of MPICH's ABI must find ours before all others, because each of their processes would be a
+        // job of its own with another one.
+        let name = OsString::from("LD_LIBRARY_PATH");
+        let mut list = variables.remove(&name);
+        if let Some(folder) = self.setting.library {
+            list = Some(with_folder(list, folder));
+        }
+        if let Some(folder) = &self.setting.mpich[number] {
+            list = Some(with_folder_first(list, folder));
+        }
+        if let Some(list) = list.filter(|list| !list.is_empty()) {
+            variables.insert(name, list);
         }
         // If mpiexec itself runs as a rank of another job, it has inherited that job's universe size and
         // initial error handler. Remove both variables: only this mpiexec's command line may set them.

@@ -1,9 +1,10 @@
 //! The functions of `libmpi_abi.so.1`, through its table.
 
 use crate::raw;
-use crate::{code, handle, status};
+use crate::{code, handle, mixture, status};
 use std::ffi::{c_char, c_double, c_int, c_void};
 use std::io::Write;
+use std::sync::Once;
 
 include!(concat!(env!("OUT_DIR"), "/declaration.rs"));
 
@@ -16,7 +17,7 @@ unsafe extern "C" {
 #[inline(always)]
 pub fn entries() -> &'static Entries {
     // SAFETY: the library has the table and never changes it. It has this form, because its version is that of this
-    // build (`begin`).
+    // build (`check`).
     unsafe { &typepack_entries }
 }
 
@@ -41,12 +42,12 @@ extern "C" fn code_to_ours(code: c_int) -> c_int {
     if code == 0 { 0 } else { code::to_ours(code) }
 }
 
-/// Tells the C library about this one, before the program can call either.
+/// Checks the table when the library is loaded, before the program can call a function.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static BEGIN: extern "C" fn() = begin;
+static CHECK: extern "C" fn() = check;
 
-extern "C" fn begin() {
+extern "C" fn check() {
     // The version stands first in every form of the table.
     // SAFETY: the table begins with its version.
     let version = unsafe { (&raw const typepack_entries).cast::<u64>().read() };
@@ -58,6 +59,16 @@ extern "C" fn begin() {
         );
         std::process::abort();
     }
-    // SAFETY: the value is static, and its functions do what the table asks for.
-    unsafe { (entries().begin)(&FRONT) };
+}
+
+/// Tells the C library about this one, when the program initialises MPI through it. A process that only loads this library
+/// keeps the values of the standard ABI.
+pub fn begin() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        mixture::check();
+        // SAFETY: the value is static, and the library stays loaded (`-z nodelete`). Its functions do what the table asks
+        // for.
+        unsafe { (entries().begin)(&FRONT) };
+    });
 }

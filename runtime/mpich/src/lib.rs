@@ -10,8 +10,8 @@
 //!    error codes and handles.
 //! 2. `array.rs`: arrays of handles and numbers. `status.rs`, `buffer.rs`, `text.rs`: statuses, sentinels of buffers,
 //!    strings.
-//! 3. `entries.rs`: the table of the C functions. `attribute.rs`: values of predefined attributes. `peers.rs`: lengths of
-//!    arrays that no argument tells. `mixture.rs`: a program of both ABIs.
+//! 3. `mixture.rs`: a program of both ABIs. `entries.rs`: the table of the C functions. `attribute.rs`: values of
+//!    predefined attributes. `peers.rs`: lengths of arrays that no argument tells.
 //! 4. `exports.rs`: the functions, made by `build.rs` from `runtime/capi/abi/functions.csv` and
 //!    `runtime/capi/abi/mpich_rules.csv`. `hand.rs`: those that the tables do not describe.
 

@@ -3,7 +3,6 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::Write;
-use std::sync::Once;
 
 /// A segment of an object in memory (`Elf64_Phdr`).
 #[repr(C)]
@@ -78,19 +77,16 @@ unsafe extern "C" fn look(object: *const Object, _size: usize, found: *mut c_voi
 /// Ends the process with one line if an object other than this library needs `libmpi_abi.so.1`.
 #[cold]
 pub fn check() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let mut found: Option<String> = None;
-        // SAFETY: the function has this form, and gets the address of `found`.
-        unsafe { dl_iterate_phdr(look, (&raw mut found).cast()) };
-        if let Some(name) = found {
-            // If standard error is closed, there is nobody to tell.
-                let _unseen = writeln!(
+    let mut found: Option<String> = None;
+    // SAFETY: the function has this form, and gets the address of `found`.
+    unsafe { dl_iterate_phdr(look, (&raw mut found).cast()) };
+    if let Some(name) = found {
+        // If standard error is closed, there is nobody to tell.
+        let _unseen = writeln!(
             std::io::stderr(),
-                "typepack: {name} needs libmpi_abi.so.1, and another part of this program libmpi.so.12; compile all of it \
-                 for the same of the two ABIs"
-            );
-            std::process::abort();
-        }
-    });
+            "typepack: {name} needs libmpi_abi.so.1, and another part of this program libmpi.so.12; compile all of it \
+             for the same of the two ABIs"
+        );
+        std::process::abort();
+    }
 }

@@ -182,7 +182,7 @@ fn export(out: &mut String, mpich: &Mpich<'_>, f: &Function, prefix: &str, types
         _ => format!("{before}    {call}\n"),
     };
     let starts = ["MPI_Init", "MPI_Init_thread", "MPI_Session_init"].contains(&f.name.as_str());
-    let body = if starts { format!("    crate::mixture::check();\n{body}") } else { body };
+    let body = if starts { format!("    crate::entries::begin();\n{body}") } else { body };
     let symbol = format!("{prefix}{}", f.name);
     let _ = write!(
         out,
