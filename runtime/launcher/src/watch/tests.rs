@@ -86,6 +86,7 @@ fn ranks_join_a_running_job_and_their_failure_is_their_own() {
         programs: &[program.clone(), program],
         host: "here",
         library: None,
+        mpich: &[None, None],
         table: &[],
         placed: None,
         signals: SignalSet::new(&[]),
