@@ -199,8 +199,7 @@ mod tests {
         assert!(needed.iter().any(|name| name.starts_with("libc.so")), "{needed:?}");
         // Every file that ends too early is unknown, or a program without more names.
         let bytes = std::fs::read(&exe).unwrap();
-        let is_the_same =
-            |found: Program| matches!(found, Program::Dynamic { needed: found, .. } if found == needed);
+        let is_the_same = |found: Program| matches!(found, Program::Dynamic { needed: found, .. } if found == needed);
         assert!(parse_bytes(&bytes).is_some_and(is_the_same));
         for length in (0..4096).chain([bytes.len() / 2]) {
             if let Some(Program::Dynamic { needed: found, .. }) = parse_bytes(&bytes[..length]) {

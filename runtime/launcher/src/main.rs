@@ -127,9 +127,11 @@ fn run() -> Result<u8, Refusal> {
         // A script, and Python, may load a library of either ABI later.
         let linked = typepack_job::program::read(&found);
         let folder = about::mpich_folder();
-        let folder = folder.filter(|_| linked.as_ref().is_none_or(|linked| linked.may_have_mpich()));
+        let folder =
+            folder.filter(|_| linked.as_ref().is_none_or(|linked| linked.may_have_mpich()));
         if ranks > 1
-            && let Some(unusable) = program::foreign(&app.program, linked.as_ref(), folder.is_some())
+            && let Some(unusable) =
+                program::foreign(&app.program, linked.as_ref(), folder.is_some())
         {
             return Err(refused(unusable));
         }

@@ -208,7 +208,7 @@ pub fn names(folder: &Path) -> Vec<String> {
 }
 
 /// What is installed, except for the examples.
-const INSTALLED: [&str; 51] = [
+const INSTALLED: [&str; 60] = [
     "bin/",
     "bin/mpiCC",
     "bin/mpic++",
@@ -240,6 +240,8 @@ const INSTALLED: [&str; 51] = [
     "lib/pkgconfig/typepack.pc",
     "lib/typepack/",
     "lib/typepack/fortran/",
+    "lib/typepack/mpich/",
+    "lib/typepack/mpich/libmpi.so.12",
     "share/",
     "share/man/",
     "share/man/man1/",
@@ -260,6 +262,13 @@ const INSTALLED: [&str; 51] = [
     "share/typepack/examples/fortran/",
     "share/typepack/examples/python/",
     "share/typepack/installed",
+    "share/typepack/mpi-sys/",
+    "share/typepack/mpi-sys/Cargo.toml",
+    "share/typepack/mpi-sys/build.rs",
+    "share/typepack/mpi-sys/src/",
+    "share/typepack/mpi-sys/src/abi.rs",
+    "share/typepack/mpi-sys/src/lib.rs",
+    "share/typepack/mpi-sys/src/rsmpi.rs",
 ];
 
 /// Returns all installed names: those of [`INSTALLED`] and the examples.
@@ -456,13 +465,15 @@ fn a_program_without_a_run_path_starts() {
     assert!(String::from_utf8_lossy(&alone.stderr).contains("libmpi_abi.so.1"), "{alone:?}");
     says_hello(prefix(), &program, None);
     says_hello(prefix(), &program, Some(Path::new("/no/such")));
-    // The user's folders must come first, even if an option of mpiexec sets the variable.
+    // The user's folders must come before that of the library, even if an option of mpiexec sets the variable. Only the
+    // folder of the library with MPICH's ABI comes first, here for a shell, which may start such a program.
+    let mpich = format!("{p}/lib/typepack/mpich");
     let mpiexec = prefix().join("bin/mpiexec");
     let say = ["-n", "1", "sh", "-c", "echo $LD_LIBRARY_PATH"];
     for (options, wanted) in [
-        (&[][..], format!("/a:/b:{p}/lib\n")),
-        (&["-genv", "LD_LIBRARY_PATH", "/c"], format!("/c:{p}/lib\n")),
-        (&["-genvnone", "-path", "/bin:/usr/bin"], format!("{p}/lib\n")),
+        (&[][..], format!("{mpich}:/a:/b:{p}/lib\n")),
+        (&["-genv", "LD_LIBRARY_PATH", "/c"], format!("{mpich}:/c:{p}/lib\n")),
+        (&["-genvnone", "-path", "/bin:/usr/bin"], format!("{mpich}:{p}/lib\n")),
     ] {
         let mut command = call(&mpiexec, &[options, &say].concat());
         command.env("LD_LIBRARY_PATH", "/a:/b");

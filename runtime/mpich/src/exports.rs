@@ -5,6 +5,7 @@
     clippy::unnecessary_cast,
     clippy::let_and_return,
     clippy::ptr_as_ptr,
+    clippy::redundant_closure,
     clippy::useless_conversion
 )]
 

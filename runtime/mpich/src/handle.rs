@@ -209,9 +209,11 @@ impl<H: Handle> At<H> {
     /// - `to` is null, or the address of a handle.
     #[inline(always)]
     pub unsafe fn of(to: *mut H::Theirs) -> Self {
-        // SAFETY: the address is that of a handle (`# Safety`) unless it is null.
-        let old =
-            if to.is_null() { H::NOTHING } else { H::to_ours(unsafe { to.read_unaligned() }) };
+        let old = match to.is_null() {
+            true => H::NOTHING,
+            // SAFETY: the address is that of a handle (`# Safety`), because it is not null.
+            false => H::to_ours(unsafe { to.read_unaligned() }),
+        };
         Self { to, old, new: old }
     }
 

@@ -64,12 +64,19 @@ pub fn run(command: &mut Command) -> String {
 pub mod compile {
     use super::{Command, LazyLock, Path, PathBuf, profile, run};
 
-    /// Returns a directory with both libraries under the names that the loader looks for.
+    /// Returns an installation of its own, with what the tests need: mpiexec, and a directory with both libraries.
+    pub fn prefix() -> PathBuf {
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mpich-{}", std::process::id()))
+    }
+
+    /// Returns the directory of [`prefix`] with both libraries under the names that the loader looks for.
     pub fn folder() -> &'static Path {
         static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
-            let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
-            let folder = place.join(format!("mpich-{}", std::process::id()));
+            let (folder, bin) = (prefix().join("lib/typepack/mpich"), prefix().join("bin"));
             std::fs::create_dir_all(&folder).expect("a directory");
+            std::fs::create_dir_all(&bin).expect("a directory");
+            // A copy, because mpiexec looks for the libraries beside the file that runs.
+            std::fs::copy(profile().join("mpiexec"), bin.join("mpiexec")).expect("a copy");
             for (file, name) in
                 [("libmpi.so", "libmpi.so.12"), ("libmpi_abi.so", "libmpi_abi.so.1")]
             {
@@ -104,7 +111,7 @@ fn program(source: &str, sizes: &[usize], flags: &[&str]) {
         let mut command = match size {
             0 => Command::new(&exe),
             _ => {
-                let mut command = Command::new(profile().join("mpiexec"));
+                let mut command = Command::new(compile::prefix().join("bin/mpiexec"));
                 command.args(["-timeout", "300", "-n", &size.to_string()]).arg(&exe);
                 command
             }
