@@ -11,7 +11,7 @@
 //!   script contains the command and that CI runs the script.
 //!
 //! The commands of a page run in a new folder, which is also their home. In this folder,
-//! `target/release` is this build, `engine`, `runtime`, `scripts` and `Cargo.toml` are those of the
+//! `target/release` is this build, `engine`, `runtime`, `scripts`, `Cargo.toml` and the licences are those of the
 //! repository, and the C programs of `runtime/examples/c` are copied there. If the page itself shows a
 //! C program, that program replaces the example of the same name.
 
@@ -262,7 +262,7 @@ fn prepare(folder: &Path) {
     };
     std::fs::create_dir(folder.join("target")).expect("a folder");
     link(built(), "target/release");
-    for name in ["engine", "runtime", "scripts", "Cargo.toml"] {
+    for name in ["engine", "runtime", "scripts", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT"] {
         link(&repository().join(name), name);
     }
     for file in files("runtime/examples/c", ".c") {

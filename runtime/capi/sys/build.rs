@@ -26,14 +26,17 @@ fn main() {
     // For another machine, the linker that Cargo calls is the compiler of that machine.
     let compiler = std::env::var_os("CC").or_else(|| std::env::var_os("RUSTC_LINKER"));
     let compiler = compiler.unwrap_or_else(|| "cc".into());
-    let made = Command::new(&compiler)
+    // `CC` may have options, such as `gcc -m64`, or a program before the compiler, such as `ccache gcc`.
+    let compiler = compiler.to_string_lossy().into_owned();
+    let mut words = compiler.split_whitespace();
+    let made = Command::new(words.next().unwrap_or("cc"))
+        .args(words)
         .args(["-shared", "-fPIC", "-nostdlib", "-w", "-Wl,-soname,libmpi_abi.so.1", "-o"])
         .args([&out.join("libmpi_abi.so"), &file])
         .status();
     assert!(
         made.as_ref().is_ok_and(|status| status.success()),
-        "{}: cannot make a shared library ({made:?}); name a C compiler in CC",
-        compiler.display()
+        "{compiler}: cannot make a shared library ({made:?}); name a C compiler in CC"
     );
     println!("cargo:rustc-link-search=native={}", out.display());
     println!("cargo:rustc-link-lib=dylib=mpi_abi");

@@ -104,6 +104,7 @@ impl Place {
         let mut command = Command::new(self.files().join("bin/typepack"));
         command.arg("doctor").env_clear().envs(variables.iter().copied());
         command.env("PATH", std::env::join_paths(folders).unwrap()).env("HOME", &self.root);
+        command.env("TMPDIR", &self.root);
         let done = tool::run(&mut command);
         assert_eq!(done.stderr, "");
         (done.code, done.stdout)
@@ -302,6 +303,8 @@ fn mpi4py_for_another_mpi_is_named() {
     place.package("mpi4py", "4.1.2", &[]);
     let words = ["mpi4py 4.1.2", "libmpi.so.12", "cure: MPI4PY_BUILD_MPIABI=1 MPI4PY_BUILD_MPICC="];
     place.has(GOOD, &[], &["mpi4py-for-another-mpi"], &words);
+    place.write("env/lib/typepack/lib/typepack/mpich/libmpi.so.12", "");
+    place.has(GOOD, &[], &[], &["loads typepack's library of MPICH's ABI under mpiexec"]);
     compile("libmpi_abi.so.1");
     place.has(GOOD, &[], &[], &["loads libmpi_abi.so.1"]);
 }

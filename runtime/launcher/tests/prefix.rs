@@ -208,7 +208,7 @@ pub fn names(folder: &Path) -> Vec<String> {
 }
 
 /// What is installed, except for the examples.
-const INSTALLED: [&str; 60] = [
+const INSTALLED: [&str; 62] = [
     "bin/",
     "bin/mpiCC",
     "bin/mpic++",
@@ -264,6 +264,8 @@ const INSTALLED: [&str; 60] = [
     "share/typepack/installed",
     "share/typepack/mpi-sys/",
     "share/typepack/mpi-sys/Cargo.toml",
+    "share/typepack/mpi-sys/LICENSE-APACHE",
+    "share/typepack/mpi-sys/LICENSE-MIT",
     "share/typepack/mpi-sys/build.rs",
     "share/typepack/mpi-sys/src/",
     "share/typepack/mpi-sys/src/abi.rs",

@@ -198,8 +198,9 @@ fn library(own: &Installation, report: &mut Report) {
             }
         },
     }
-    let folders = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let first = env::split_paths(&folders).find(|folder| folder.join(LIBRARY).exists());
+    let folders = env::var_os("LD_LIBRARY_PATH").filter(|list| !list.is_empty());
+    let folders = folders.iter().flat_map(env::split_paths);
+    let first = folders.into_iter().find(|folder| folder.join(LIBRARY).exists());
     if let Some(folder) = first.filter(|folder| !own.has_library_folder(folder)) {
         let what = format!(
             "LD_LIBRARY_PATH names {}, whose {LIBRARY} is found before that of this installation",

@@ -216,8 +216,16 @@ fn mpi4py(
     let is_ours = |name: &&str| {
         name.starts_with("libmpi_abi.so") || own.library().with_file_name(name).exists()
     };
-    let words = match libraries.iter().copied().find(is_ours) {
+    // Only mpiexec lets programs find the library with MPICH's ABI.
+    let mpich = own.library().with_file_name("typepack/mpich");
+    let is_ours_below_mpiexec = |name: &&str| mpich.join(name).exists();
+    let find = |wanted: &dyn Fn(&&str) -> bool| libraries.iter().copied().find(|name| wanted(name));
+    let words = match find(&is_ours) {
         Some(name) => format!("loads {name}"),
+        None if find(&is_ours_below_mpiexec).is_some() => {
+            "loads typepack's library of MPICH's ABI under mpiexec, and no library without it"
+                .to_owned()
+        }
         None if libraries.is_empty() => format!("looks for the library by itself ({LIBRARY})"),
         None => {
             let what = format!(

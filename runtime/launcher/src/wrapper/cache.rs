@@ -98,6 +98,10 @@ impl Place {
 
     /// Returns the folders in the place in which modules are missing, or that a process has begun and left.
     pub fn damaged(&self) -> Vec<PathBuf> {
+        // Names in a folder of another user are not repeated to anybody.
+        if self.check().is_err() {
+            return Vec::new();
+        }
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         // `unique` puts the number of the process into the name.
         let is_being_made = |path: &Path| {
@@ -156,11 +160,8 @@ impl Place {
     /// Removes what killed processes have left. A file system without locks on folders keeps it.
     fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let is_ours = name.to_str().is_some_and(|name| {
-                [NEW, OLD].iter().any(|word| name.starts_with(&format!("{word}-")))
-            });
-            if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let is_unique = entry.file_name().to_str().is_some_and(is_unique);
+            if !is_unique || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
             let Ok(lock) = File::open(entry.path()) else { continue };
@@ -196,6 +197,20 @@ impl New {
 fn unique(word: &str) -> String {
     let number = RandomState::new().hash_one(std::process::id());
     format!("{word}-{}-{number:016x}", std::process::id())
+}
+
+/// Returns whether [`unique`] makes such names. The folder of a compiler may begin with the same word.
+fn is_unique(name: &str) -> bool {
+    let mut parts = name.split('-');
+    let (word, process, number) = (parts.next(), parts.next(), parts.next());
+    let all = |part: Option<&str>, is_digit: fn(char) -> bool| {
+        part.is_some_and(|part| !part.is_empty() && part.chars().all(is_digit))
+    };
+    word.is_some_and(|word| [NEW, OLD].contains(&word))
+        && all(process, |digit| digit.is_ascii_digit())
+        && all(number, |digit| digit.is_ascii_hexdigit())
+        && number.is_some_and(|number| number.len() == 16)
+        && parts.next().is_none()
 }
 
 /// Returns what the stamp of a complete folder says about what is missing there.
@@ -369,13 +384,14 @@ mod tests {
         let place = scratch.place(false);
         let (killed, alive) = (place.begin().expect("a folder"), place.begin().expect("a folder"));
         fs::write(killed.path().join("mpi.mod"), "half").expect("the file is written");
-        fs::create_dir(place.folder.join("old-1-0")).expect("a folder");
-        fs::create_dir(place.folder.join("newfc-1")).expect("a folder");
+        fs::create_dir(place.folder.join("old-1-0123456789abcdef")).expect("a folder");
+        // A compiler may have such a name.
+        fs::create_dir(place.folder.join("new-gfortran-1")).expect("a folder");
         // The kernel drops the lock of a process that ends.
         drop(killed);
         fill(&place, "text");
         let own = alive.path().file_name().and_then(|name| name.to_str()).expect("a name");
-        assert_eq!(names(&place.folder), ["fc-1", own, "newfc-1"]);
+        assert_eq!(names(&place.folder), ["fc-1", own, "new-gfortran-1"]);
         abandon(&alive);
     }
 
