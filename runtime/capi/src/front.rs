@@ -58,7 +58,8 @@ pub fn with_status(
     // SAFETY: the functions convert a status in its place (`begin`).
     unsafe { (front.to_status)(status) };
     let code = write(status);
-    // SAFETY: as above.
+    // SAFETY: the program's function has got the status in the other form and returns it in that form; the function
+    // converts it back in its place (`begin`).
     unsafe { (front.from_status)(status) };
     code
 }
