@@ -4,8 +4,8 @@
 //! `mod.rs` passes the [`Record`]s of all runs. A case is one of the measured exchanges. A `Bar` stands for
 //! one way of exchanging halos. For each case and bar, [`cases`] takes the least time of all runs, because other load only
 //! adds time, and the range of the best third of the runs, which the picture shows as a whisker: one busy program on two
-//! CPUs may disturb half of the runs. If the runs of two bars are not apart, no ratio is shown: it would be noise. Only
-//! runs at one distance of the CPUs count.
+//! CPUs may disturb half of the runs. [`verdict`] says what the times show: a ratio that is noise is not shown. Only runs
+//! at one distance of the CPUs count.
 
 use std::fmt::Write;
 
@@ -55,6 +55,11 @@ type Times = Vec<f64>;
 const APART: f64 = 1.03;
 /// Two bars are apart if this part of all pairs of their runs is, in one direction. So a single run decides nothing.
 const MOST: f64 = 0.75;
+/// Least times that differ by at most this factor are about the same, even if their runs are apart: in the next demo, the
+/// other bar may be the quicker one.
+const SAME: f64 = 1.1;
+/// Least times that differ by at most this factor are about the same, too, if their runs are not apart.
+const SAME_IF_MIXED: f64 = 1.25;
 /// The CPUs of a run were near if its probe is at most this many times the least probe of all runs. Otherwise they were
 /// further apart.
 const NEAR: f64 = 1.5;
@@ -186,18 +191,30 @@ fn is_above(a: &[f64], b: &[f64]) -> bool {
     apart as f64 >= MOST * (a.len() * b.len()) as f64
 }
 
-/// Formats the time of the bar with index `place`, followed in brackets by its ratio to typepack's time if typepack was
-/// measured. If the ranges of both overlap, the brackets say so. Returns `None` if the bar was not measured.
-fn with_ratio(case: &Case, place: usize, unit: &str) -> Option<String> {
+/// Returns what the times of a bar show beside typepack's own times: the ratio of the least times, that they are about the
+/// same, or that the runs are too mixed to say.
+fn verdict(times: &[f64], own: &[f64]) -> String {
+    let ratio = times[0] / own[0];
+    let differ = ratio.max(1.0 / ratio);
+    let is_apart = is_above(times, own) || is_above(own, times);
+    match is_apart {
+        _ if differ <= SAME => "about the same".to_owned(),
+        true => format!("{ratio:.1}x"),
+        false if differ <= SAME_IF_MIXED => "about the same".to_owned(),
+        false => "ranges overlap".to_owned(),
+    }
+}
+
+/// Formats the time of the bar with index `place`, followed in brackets by the verdict beside typepack's time if typepack
+/// was measured, and if this is another bar. Returns `None` if the bar was not measured.
+fn with_verdict(case: &Case, place: usize, unit: &str) -> Option<String> {
     let times = case.times[place].as_ref()?;
     let time = us(times[0]) + unit;
-    let Some(own) = &case.times[BARS.len() - 1] else { return Some(time) };
-    let is_apart = is_above(times, own) || is_above(own, times);
-    let is_own = place == BARS.len() - 1;
-    Some(match (is_apart || is_own, case.has_moved && !is_own) {
-        (_, true) => format!("{time} (CPUs moved)"),
-        (true, _) => format!("{time} ({:.1}x)", times[0] / own[0]),
-        (false, _) => format!("{time} (ranges overlap)"),
+    let typepack = BARS.len() - 1;
+    Some(match &case.times[typepack] {
+        Some(_) if place != typepack && case.has_moved => format!("{time} (CPUs moved)"),
+        Some(own) if place != typepack => format!("{time} ({})", verdict(times, own)),
+        _ => time,
     })
 }
 
@@ -236,7 +253,7 @@ pub fn table(cases: &[Case]) -> String {
     };
     line("microseconds (times typepack's)", &|place| BARS[place].1.to_owned());
     for case in cases {
-        line(&case.what, &|place| with_ratio(case, place, "").unwrap_or("-".to_owned()));
+        line(&case.what, &|place| with_verdict(case, place, "").unwrap_or("-".to_owned()));
     }
     if let Some(distance) = distance(cases) {
         text += &distance;
@@ -330,11 +347,7 @@ fn draw_case(root: &Area<'_>, panel: &Area<'_>, case: &Case) -> Drawn {
         let end = [(x + 0.42, high), (x + 0.58, high)];
         chart.draw_series([whisker, end].map(|line| PathElement::new(line.to_vec(), INK)))?;
         let (_, above) = chart.backend_coord(&(x + 0.5, high));
-        // The ratio of typepack's bar to itself is always 1, so it is left out.
-        let value = match with_ratio(case, place, " us") {
-            Some(value) if place + 1 < BARS.len() => value,
-            _ => format!("{} us", us(low)),
-        };
+        let value = with_verdict(case, place, " us").unwrap_or_default();
         for (line, part) in value.split(" (").enumerate() {
             let part = if line == 0 { part.to_owned() } else { format!("({part}") };
             let lines = value.matches(" (").count() as i32 - line as i32;
@@ -397,8 +410,8 @@ mod tests {
         assert_eq!((cases[1].times[2].clone(), cases[1].bytes), (None, [Some(4096), None]));
         assert_eq!(cases[0].runs, 4);
         let text = table(&cases);
-        assert!(text.contains("8.0 (4.0x)") && text.contains("2.0 (1.0x)"), "{text}");
-        assert!(text.contains("2.0 (ranges overlap)"), "{text}");
+        assert!(text.contains("8.0 (4.0x)") && text.contains(" 2.0\n"), "{text}");
+        assert!(text.contains("2.0 (about the same)"), "{text}");
         assert!(text.contains("the two CPUs took 50 ns there and back"), "{text}");
     }
 
@@ -433,6 +446,18 @@ mod tests {
         assert!(!is_above(&own, &own) && !is_above(&hand[..2], &own[3..]));
     }
 
+    /// Checks that bars whose times are nearly equal get the same verdict, whether or not their runs are apart.
+    #[test]
+    fn near_ties_are_about_the_same() {
+        assert_eq!(verdict(&[15.6, 15.7], &[15.5, 15.6]), "about the same");
+        assert_eq!(verdict(&[16.5, 16.6], &[15.5, 15.6]), "about the same");
+        assert_eq!(verdict(&[15.5, 15.6], &[16.5, 16.6]), "about the same");
+        assert_eq!(verdict(&[18.0, 20.0, 22.0], &[15.0, 19.0, 23.0]), "about the same");
+        assert_eq!(verdict(&[20.0, 20.0, 22.0], &[15.0, 25.0, 25.0]), "ranges overlap");
+        assert_eq!(verdict(&[20.0, 21.0], &[15.5, 15.6]), "1.3x");
+        assert_eq!(verdict(&[10.0, 10.0], &[20.0, 20.0]), "0.5x");
+    }
+
     #[test]
     fn the_picture_says_what_is_compared() {
         let picture = svg(&cases(&records())).expect("a picture");
@@ -442,7 +467,7 @@ mod tests {
             "microseconds",
             "8.0 us",
             "(4.0x)",
-            "(ranges overlap)",
+            "(about the same)",
             "4 KiB exchanged (whole cells: 8 KiB), 4 runs of each",
             "4 KiB exchanged, 4 runs of each",
             "compiled for this CPU",
