@@ -6,7 +6,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use typepack_capi_tables::{Mpich, Tables, declaration, folder, front, values};
+use typepack_capi_tables::{Mpich, Tables, arguments, declaration, folder, front, values};
 
 fn main() {
     println!("cargo:rerun-if-changed={}", folder().display());
@@ -21,6 +21,7 @@ fn main() {
     };
     write("declaration.rs", declaration(&functions, &callbacks));
     write("values.rs", values(&constants, &compat, &mpich));
+    write("arguments.rs", arguments(&library));
     write("exports.rs", front(&library));
     write("stand_in.c", "const long typepack_entries[1024] = {0};\n".to_owned());
 

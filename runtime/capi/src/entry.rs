@@ -12,6 +12,7 @@ use crate::error::handler::{self, invoke};
 use crate::error::panics::bug;
 use crate::error::section;
 use crate::error::{Failure, Result};
+use crate::front;
 use crate::lifecycle::{Stage, is_open, stage};
 use crate::raw;
 use crate::{io, session, win};
@@ -149,8 +150,11 @@ pub fn infallible<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
     }
 }
 
+/// Calls the error handler for the failure of a call. Returns the code that the call returns.
 #[cold]
-fn failed(name: &'static str, at: At, failure: Failure) -> c_int {
+pub fn failed(name: &'static str, at: At, mut failure: Failure) -> c_int {
+    front::show(name, &mut failure.text);
+    failure.also.iter_mut().for_each(|(_, text)| front::show(name, text));
     // `raise` may panic too, for example if the user's error handler calls this library. No panic may cross
     // into C.
     match catch_unwind(AssertUnwindSafe(|| section::apart(|| raise(name, at, &failure)))) {

@@ -68,3 +68,20 @@ pub fn with_status(
 pub fn overhead() -> u64 {
     front().map_or(abi::BSEND_OVERHEAD as u64, |front| front.overhead)
 }
+
+/// Makes the values in the text of an error those of the program.
+pub fn show(name: &str, text: &mut String) {
+    /// A number of the program may be so much longer than one of the ABI.
+    const LONGEST: usize = 12;
+    let Some(front) = front() else { return };
+    let mut room = vec![0_u8; text.len() * LONGEST];
+    // SAFETY: the addresses are those of texts with their lengths, and of so much room (`begin`).
+    let length = unsafe {
+        let (function, from, to) = (name.as_ptr().cast(), text.as_ptr().cast(), room.as_mut_ptr());
+        (front.text)(function, name.len(), from, text.len(), to.cast(), room.len())
+    };
+    room.truncate(length);
+    if let Ok(shown) = String::from_utf8(room) {
+        *text = shown;
+    }
+}

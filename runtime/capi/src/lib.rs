@@ -62,6 +62,8 @@ mod convert;
 
 mod entry;
 
+mod helper;
+
 pub mod compat;
 
 mod outputs;

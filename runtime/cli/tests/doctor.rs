@@ -100,8 +100,18 @@ impl Place {
 
     /// Runs the doctor. `path` has the folders of `PATH`, relative to the test's folder.
     fn examine(&self, path: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
+        self.examine_in(if self.wheel { "env/lib/typepack" } else { "env" }, path, variables)
+    }
+
+    /// The same, of the tool in another folder.
+    fn examine_in(
+        &self,
+        files: &str,
+        path: &[&str],
+        variables: &[(&str, &str)],
+    ) -> (Option<i32>, String) {
         let folders = path.iter().map(|folder| self.root.join(folder));
-        let mut command = Command::new(self.files().join("bin/typepack"));
+        let mut command = Command::new(self.root.join(files).join("bin/typepack"));
         command.arg("doctor").env_clear().envs(variables.iter().copied());
         command.env("PATH", std::env::join_paths(folders).unwrap()).env("HOME", &self.root);
         command.env("TMPDIR", &self.root);
@@ -275,8 +285,28 @@ fn an_environment_that_was_moved_is_named() {
         "env/bin/activate",
         "# comment\n    VIRTUAL_ENV=$(cygpath \"$x\")\nexport VIRTUAL_ENV=\"/old/env\"\n",
     );
-    let cure = format!("cure: python3 -m venv {}", place.root.join("env").display());
+    let env = place.root.join("env").display().to_string();
+    let cure = format!("cure: python3 -m venv {env}\n");
     place.has(GOOD, &[], &["moved-environment"], &["/old/env", &cure]);
+    // Python writes activate anew, but not the programs of packages.
+    place.script("env/bin/pip", "#!/old/env/bin/python3\nimport pip\n");
+    let long = "#!/bin/sh\n'''exec' /old/env/bin/python3.11 \"$0\" \"$@\"\n' '''\n";
+    place.script("env/bin/wheel", long);
+    place.script("env/bin/other", "#!/bin/sh\n: /other\n: /old/env/bin/python3\n");
+    let (_, text) = place.examine(GOOD, &[]);
+    let cure = text.lines().find_map(|line| line.trim().strip_prefix("cure: ")).unwrap();
+    let (made, mended) = cure.split_once(" && ").unwrap();
+    assert_eq!(made, format!("python3 -m venv {env}"));
+    assert!(Command::new("sh").arg("-c").arg(mended).status().unwrap().success(), "{mended}");
+    let read = |name: &str| fs::read_to_string(place.root.join("env/bin").join(name)).unwrap();
+    assert_eq!(read("pip"), format!("#!{env}/bin/python3\nimport pip\n"));
+    assert!(read("wheel").contains(&format!("'''exec' {env}/bin/python3.11 ")), "{mended}");
+    assert!(read("other").contains("/old/env"), "{mended}");
+    // A space cannot stand in a first line.
+    let place = Place::new("moved to a place", true);
+    place.write("env/bin/activate", "VIRTUAL_ENV=/old/env\n");
+    place.script("env/bin/pip", "#!/old/env/bin/python3\n");
+    place.has(GOOD, &[], &["moved-environment"], &["cure: python3 -m venv --clear '/"]);
 }
 
 #[test]
@@ -338,4 +368,143 @@ fn modules_and_compilers_that_lack_are_named() {
     fs::set_permissions(&store, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!((code, found(&text, "Notes")), (Some(0), vec!["read-only"]), "{text}");
     assert!(text.contains(".cache/typepack/fortran"), "{text}");
+}
+
+/// The tool alone, in the folder `files` of a test's folder.
+fn alone(name: &str, files: &str) -> Place {
+    let place = Place::new(name, false);
+    let path = place.root.join(files).join("bin/typepack");
+    parents(&path);
+    fs::copy(tool::bin().join("typepack"), path).unwrap();
+    place
+}
+
+#[test]
+fn an_interposer_in_the_prefix_of_another_mpi_is_good() {
+    let place = alone("interposer", "mpich");
+    place.script("mpich/bin/mpiexec", "#!/bin/sh\necho HYDRA build details:\n");
+    place.script("mpich/bin/mpicc", "#!/bin/sh\n");
+    place.write("mpich/lib/libmpi_abi.so.1", "MPICH Version: 5.0");
+    place.write("mpich/include/mpi.h", "/* MPICH */\n");
+    place.write("mpich/lib/libtypepack_interpose.so", "");
+    place.write(
+        "mpich/share/typepack/installed",
+        "bin/typepack\nlib/libtypepack_interpose.so\nshare/typepack/installed\n",
+    );
+    let examine = || place.examine_in("mpich", &["mpich/bin", "tools"], &[]);
+    let (code, text) = examine();
+    assert_eq!((code, found(&text, "Faults")), (Some(0), vec![]), "{text}");
+    assert!(text.contains("the interposer alone"), "{text}");
+    place.remove("mpich/lib/libtypepack_interpose.so");
+    let (code, text) = examine();
+    assert_eq!((code, found(&text, "Faults")), (Some(1), vec!["missing-library"]), "{text}");
+    assert!(text.contains("--interposer-only"), "{text}");
+}
+
+#[test]
+fn what_cargo_installs_is_good() {
+    let place = alone("cargo", ".cargo");
+    place.write(".cargo/.crates.toml", "[v1]\n");
+    let notes = |wanted: &[&str]| {
+        let (code, text) = place.examine_in(".cargo", &[".cargo/bin", "tools"], &[]);
+        assert_eq!((code, found(&text, "Notes")), (Some(0), wanted.to_vec()), "{text}");
+        text
+    };
+    assert!(notes(&["no-launcher"]).contains("cargo install --root "));
+    fs::copy(tool::bin().join("mpiexec"), place.root.join(".cargo/bin/mpiexec")).unwrap();
+    notes(&["no-wrappers"]);
+}
+
+#[test]
+fn debian_packages_without_wrappers_are_good() {
+    let tree = "usr/lib/x86_64-linux-gnu/typepack";
+    let place = alone("debian", tree);
+    fs::copy(tool::bin().join("mpiexec"), place.root.join(tree).join("bin/mpiexec")).unwrap();
+    place.write(&format!("{tree}/lib/libmpi_abi.so.1"), &library(VERSION));
+    // The wrapper of another MPI compiles for that one, and says nothing about these packages.
+    place.script("usr/bin/mpicc", "#!/bin/sh\n");
+    symlink(place.root.join(tree).join("bin/mpiexec"), place.root.join("usr/bin/mpiexec")).unwrap();
+    let libraries = place.root.join("usr/lib/x86_64-linux-gnu").display().to_string();
+    place.write("usr/lib/x86_64-linux-gnu/libmpi_abi.so.1", "a name");
+    let variables = [("LD_LIBRARY_PATH", libraries.as_str())];
+    let (code, text) = place.examine_in(tree, &["usr/bin", "tools"], &variables);
+    assert_eq!((code, found(&text, "Faults")), (Some(0), vec![]), "{text}");
+    assert_eq!(found(&text, "Notes"), ["no-wrappers"], "{text}");
+    assert!(text.contains("cure: apt-get install libtypepack-dev"), "{text}");
+    // With them, the alternative of another MPI is a fault, and its cure is Debian's.
+    for name in ["mpicc", "mpicxx", "mpifort"] {
+        fs::copy(tool::bin().join(name), place.root.join(tree).join("bin").join(name)).unwrap();
+    }
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi/include/mpi.h");
+    place.write(&format!("{tree}/include/mpi.h"), &fs::read_to_string(header).unwrap());
+    let (code, text) = place.examine_in(tree, &["usr/bin", "tools"], &[]);
+    assert_eq!((code, found(&text, "Faults")), (Some(1), vec!["foreign-wrapper"]), "{text}");
+    assert!(text.contains("cure: update-alternatives --set mpi "), "{text}");
+}
+
+#[test]
+fn pipes_under_the_names_of_files_hold_nobody_up() {
+    let place = Place::new("pipes", true);
+    for (name, fault) in [
+        ("env/lib/typepack/include/mpi.h", "missing-header"),
+        ("env/lib/typepack/lib/libmpi_abi.so.1", "missing-library"),
+    ] {
+        let kept = fs::read(place.root.join(name)).unwrap();
+        place.remove(name);
+        make_pipe(&place.root.join(name));
+        place.has(GOOD, &[], &[fault], &["not a regular file"]);
+        place.remove(name);
+        fs::write(place.root.join(name), kept).unwrap();
+    }
+    place.remove("env/bin/activate");
+    make_pipe(&place.root.join("env/bin/activate"));
+    make_pipe(&place.root.join("env/bin/pip"));
+    place.has(GOOD, &[], &[], &[]);
+    place.remove("env/lib/libmpi_abi.so.1");
+    make_pipe(&place.root.join("env/lib/libmpi_abi.so.1"));
+    place.has(GOOD, &[], &["removed-files"], &["env/lib/libmpi_abi.so.1"]);
+}
+
+fn make_pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status();
+    assert!(made.is_ok_and(|status| status.success()), "{}", path.display());
+}
+
+#[test]
+fn a_foreign_launcher_that_waits_for_ever_is_named() {
+    let place = Place::new("waits", true);
+    // The script waits for a writer of the pipe.
+    place.script("mpich/mpiexec", "#!/bin/sh\nread line <\"${0%/*}/../pipe\"\n");
+    make_pipe(&place.root.join("pipe"));
+    let path = &["mpich", "env/bin", "tools"];
+    place.has(path, &[], &["foreign-launcher"], &["no end within 10s"]);
+}
+
+#[test]
+fn profilers_are_no_fault() {
+    let place = Place::new("profilers", false);
+    place.write("empty.c", "int nothing;\n");
+    let library = |name: &str| {
+        let path = place.root.join(name);
+        let mut compile = Command::new("cc");
+        compile.args(["-shared", "-fPIC"]).arg(place.root.join("empty.c")).arg("-o").arg(&path);
+        assert!(compile.status().unwrap().success());
+        path.display().to_string()
+    };
+    let both = format!("{} {}", library("libmpiP.so"), library("libmpitrace.so"));
+    place.has(GOOD, &[("LD_PRELOAD", &both)], &[], &[]);
+    let other = library("libmpi.so.40");
+    let variables = [("LD_PRELOAD", other.as_str())];
+    place.has(GOOD, &variables, &["preloaded-library"], &["cure: unset LD_PRELOAD"]);
+}
+
+#[test]
+fn cures_are_commands_for_a_shell() {
+    let place = Place::new("it's a place", true);
+    let (code, text) = place.examine(&["tools"], &[]);
+    assert_eq!((code, found(&text, "Faults")), (Some(1), vec!["not-in-path"]), "{text}");
+    let cure = text.lines().find_map(|line| line.trim().strip_prefix("cure: ")).unwrap();
+    let shell = Command::new("sh").arg("-c").arg(format!("{cure}; command -v mpiexec")).output();
+    let bin = place.root.join("env/bin/mpiexec").display().to_string();
+    assert_eq!(String::from_utf8(shell.unwrap().stdout).unwrap().trim(), bin);
 }

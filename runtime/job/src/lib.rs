@@ -9,14 +9,16 @@
 //! The modules form layers. Each module imports only from itself and from modules earlier in this list:
 //!
 //! 1. `error`: the error type of this crate; the runtime maps the kind of an error to an MPI error class;
-//! 2. [`program`]: which MPI library a program is linked with; `mpiexec` and `typepack run` use it;
+//! 2. [`quote`]: words for a shell;
 //! 3. [`sys`]: every system call, one file per facility of the kernel;
-//! 4. [`sync`]: traits for the atomics that two processes share, so that loom tests can replace them with
+//! 4. [`program`]: which MPI library a program is linked with; `mpiexec` and `typepack run` use it;
+//! 5. [`sync`]: traits for the atomics that two processes share, so that loom tests can replace them with
 //!    loom's own atomics;
-//! 5. [`shm`]: the segment, its layout, and the rings, chunks, doorbells and heaps in it.
+//! 6. [`shm`]: the segment, its layout, and the rings, chunks, doorbells and heaps in it.
 
 mod error;
 pub mod program;
+pub mod quote;
 pub mod shm;
 pub mod sync;
 pub mod sys;

@@ -24,8 +24,8 @@ pub enum Program {
     },
 }
 
-/// The soname of the libraries with MPICH's ABI.
-const MPICH: &str = "libmpi.so.12";
+/// The sonames of the libraries with MPICH's ABI. Debian's has the second one.
+const MPICH: [&str; 2] = ["libmpi.so.12", "libmpich.so.12"];
 
 /// The sonames of MPI libraries without the standard ABI, by their beginnings, and the names of the MPIs.
 const OTHERS: [(&str, &str); 8] = [
@@ -34,7 +34,7 @@ const OTHERS: [(&str, &str); 8] = [
     ("libmpi_usempif08.so", "Open MPI"),
     ("libmpi_cxx.so", "Open MPI"),
     ("libmpich", "MPICH"),
-    (MPICH, "MPICH or Intel MPI"),
+    ("libmpi.so.12", "MPICH or Intel MPI"),
     ("libmpifort.so.12", "MPICH or Intel MPI"),
     ("libmpicxx.so.12", "MPICH or Intel MPI"),
 ];
@@ -47,18 +47,18 @@ impl Program {
 
     /// Returns the name of a library that the program needs and that belongs to an MPI without the standard ABI, and
     /// the name of that MPI. Returns `None` if there is no such library, or if the program also needs a library with
-    /// the standard ABI. `has_mpich` says whether typepack's own library of the name `libmpi.so.12` is there.
+    /// the standard ABI. `has_mpich` says whether typepack's own library with MPICH's ABI is there.
     pub fn other_mpi(&self, has_mpich: bool) -> Option<(&str, &'static str)> {
         if self.has_the_standard_abi() {
             return None;
         }
         let is_mpich = has_mpich && !matches!(self, Self::Dynamic { is_fixed: true, .. });
-        OTHERS.iter().filter(|(start, _)| !is_mpich || *start != MPICH).find_map(
-            |(start, owner)| {
-                let name = self.needed().iter().find(|name| name.starts_with(start))?;
-                Some((name.as_str(), *owner))
-            },
-        )
+        let is_ours = |name: &str| is_mpich && MPICH.contains(&name);
+        OTHERS.iter().find_map(|(start, owner)| {
+            let mut names = self.needed().iter().filter(|name| !is_ours(name));
+            let name = names.find(|name| name.starts_with(start))?;
+            Some((name.as_str(), *owner))
+        })
     }
 
     /// Returns whether the library with MPICH's ABI may lie in the way of the program: it needs no library of the standard
@@ -228,6 +228,9 @@ mod tests {
             (program.other_mpi(true).is_none(), program.may_have_mpich())
         };
         assert_eq!(ours(&["libmpi.so.12"], false), (true, true));
+        assert_eq!(ours(&["libmpich.so.12"], false), (true, true));
+        assert_eq!(ours(&["libmpich.so.12", "libmpichfort.so.12"], false), (false, false));
+        assert_eq!(ours(&["libmpich.so.10"], false), (false, false));
         // The loader takes the library of the program's own folder.
         assert_eq!(ours(&["libmpi.so.12"], true), (false, false));
         assert_eq!(ours(&["libmpi.so.12", "libmpifort.so.12"], false), (false, false));

@@ -66,6 +66,49 @@ pub unsafe fn handles<H: Handle>(from: *const H::Theirs, number: i64) -> Option<
     Array::new(number, |at| H::to_ours(unsafe { from.add(at).read_unaligned() }))
 }
 
+/// Handles that a call reads and writes.
+#[derive(Debug)]
+pub struct Both<H> {
+    before: Array<H>,
+    after: Array<H>,
+}
+
+impl<H> Both<H> {
+    /// Returns the address for the call.
+    #[inline]
+    pub fn as_mut_ptr(&mut self) -> *mut H {
+        self.after.as_mut_ptr()
+    }
+}
+
+/// Returns the ABI's handles for an array of the program that the call writes, too; `None` if there is no memory.
+///
+/// # Safety
+///
+/// - `from` is null, or has `number` handles.
+#[inline]
+pub unsafe fn both<H: Handle>(from: *const H::Theirs, number: i64) -> Option<Both<H>> {
+    // SAFETY: the array has so many handles (`# Safety`).
+    let before = unsafe { handles::<H>(from, number)? };
+    let number = (!from.is_null()).then(|| before.entries().len());
+    let after = Array::new(number, |at| before.entries()[at])?;
+    Some(Both { before, after })
+}
+
+/// Gives the program the handles that a call has changed. Another thread may own the entries of the others.
+///
+/// # Safety
+///
+/// - `to` is null, or has as many handles as there are in `handles`.
+#[inline]
+pub unsafe fn store_changed<H: Handle>(to: *mut H::Theirs, handles: &Both<H>) {
+    let all = handles.before.entries().iter().zip(handles.after.entries()).enumerate();
+    for (at, (_, new)) in all.filter(|(_, (old, new))| old != new) {
+        // SAFETY: the array has so many handles (`# Safety`).
+        unsafe { to.add(at).write_unaligned(new.to_theirs()) };
+    }
+}
+
 /// Returns room for `number` handles that a call writes; `None` if there is no memory.
 #[inline]
 pub fn handle_room<H: Handle>(to: *const H::Theirs, number: i64) -> Option<Array<H>> {

@@ -1,15 +1,10 @@
 //! Error codes. Those of the library are classes; those that the program has added lie above `MPI_ERR_LASTCODE` in both
 //! ABIs.
 
-use crate::number::Pairs;
+use crate::number::{LAST_CODE as LAST, Pairs, STRANGE_CODE as STRANGE};
 use crate::raw;
 use crate::values::CODE;
 use std::ffi::c_int;
-
-/// `MPI_ERR_LASTCODE` in MPICH.
-const LAST: c_int = 0x3fff_ffff;
-/// A number of the program that is no code in MPICH, but would be one in the ABI, becomes the sum of itself and this.
-const STRANGE: c_int = c_int::MIN;
 
 /// Returns the ABI's code for one of the program.
 #[cold]

@@ -1,7 +1,7 @@
 //! The functions of `libmpi_abi.so.1`, through its table.
 
 use crate::raw;
-use crate::{code, handle, mixture, status};
+use crate::{code, handle, mixture, panics, shown, status};
 use std::ffi::{c_char, c_double, c_int, c_void};
 use std::io::Write;
 use std::sync::Once;
@@ -32,6 +32,7 @@ static FRONT: Front = Front {
     to_status: status::make_theirs,
     from_status: status::make_ours,
     overhead: OVERHEAD,
+    text: shown::convert,
 };
 
 extern "C" fn code_to_theirs(code: c_int) -> c_int {
@@ -67,6 +68,7 @@ pub fn begin() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         mixture::check();
+        panics::watch();
         // SAFETY: the value is static, and the library stays loaded (`-z nodelete`). Its functions do what the table asks
         // for.
         unsafe { (entries().begin)(&FRONT) };

@@ -7,7 +7,7 @@ use crate::entries::entries;
 use crate::handle::{self, Handle};
 use crate::number::to_theirs;
 use crate::status::Theirs;
-use crate::{array, code, raw, values};
+use crate::{array, code, guard, raw, values};
 use std::ffi::{c_int, c_void};
 
 /// `MPI_UNWEIGHTED`. The value of the variable is that of the ABI's constant.
@@ -233,13 +233,13 @@ both! {
         max_datatypes: c_int, integers: *mut c_int, addresses: *mut raw::Aint, datatypes: *mut c_int) -> c_int {
         let datatype = raw::Datatype::to_ours(datatype);
         // SAFETY: the arrays have the room that the program says (`# Safety`).
-        unsafe {
+        guard::call("MPI_Type_get_contents", || unsafe {
             contents(datatype, max_datatypes.into(), integers, datatypes, |found| {
                 (entries().MPI_Type_get_contents)(
                     datatype, max_integers, max_addresses, max_datatypes, integers, addresses, found,
                 )
             })
-        }
+        })
     }
 
     /// The contents of a datatype, with large counts.
@@ -248,14 +248,14 @@ both! {
         addresses: *mut raw::Aint, large: *mut raw::Count, datatypes: *mut c_int) -> c_int {
         let datatype = raw::Datatype::to_ours(datatype);
         // SAFETY: the arrays have the room that the program says (`# Safety`).
-        unsafe {
+        guard::call("MPI_Type_get_contents_c", || unsafe {
             contents(datatype, max_datatypes, integers, datatypes, |found| {
                 (entries().MPI_Type_get_contents_c)(
                     datatype, max_integers, max_addresses, max_large, max_datatypes, integers, addresses,
                     large, found,
                 )
             })
-        }
+        })
     }
 }
 

@@ -6,18 +6,21 @@
 //!
 //! The modules, in the order of their layers:
 //!
-//! 1. `raw.rs`: the C types of the standard ABI. `number.rs`, `values.rs`: constants of both ABIs. `code.rs`, `handle.rs`:
-//!    error codes and handles.
+//! 1. `raw.rs`: the C types of the standard ABI. `number.rs`, `values.rs`, `arguments.rs`: constants of both ABIs, and where
+//!    they stand. `code.rs`, `handle.rs`: error codes and handles.
 //! 2. `array.rs`: arrays of handles and numbers. `status.rs`, `buffer.rs`, `text.rs`: statuses, sentinels of buffers,
 //!    strings.
-//! 3. `mixture.rs`: a program of both ABIs. `entries.rs`: the table of the C functions. `attribute.rs`: values of
-//!    predefined attributes. `peers.rs`: lengths of arrays that no argument tells.
+//! 3. `mixture.rs`: a program of both ABIs. `shown.rs`: error texts. `panics.rs`: faults of this library. `entries.rs`: the
+//!    table of the C functions. `guard.rs`: faults become errors. `attribute.rs`: values of predefined attributes.
+//!    `peers.rs`: lengths of arrays that no argument tells.
 //! 4. `exports.rs`: the functions, made by `build.rs` from `runtime/capi/abi/functions.csv` and
 //!    `runtime/capi/abi/mpich_rules.csv`. `hand.rs`: those that the tables do not describe.
 
 mod number;
 mod raw;
 mod values;
+
+mod arguments;
 
 mod code;
 mod handle;
@@ -29,8 +32,11 @@ mod text;
 
 mod attribute;
 mod entries;
+mod guard;
 mod mixture;
+mod panics;
 mod peers;
+mod shown;
 
 mod exports;
 mod hand;

@@ -6,16 +6,32 @@ use std::ffi::c_int;
 #[derive(Debug)]
 pub struct Pairs(pub &'static [(c_int, c_int)]);
 
-/// What a number of the program becomes that is no constant in MPICH, but would be one in the ABI. It is wrong wherever a
-/// constant may stand.
-pub const WRONG: c_int = -999_999;
+/// A number of the program that is no constant in MPICH, but would be one in the ABI, becomes the sum of itself and this.
+/// The sum is wrong wherever a constant may stand.
+const WRONG: c_int = -1_000_000_000;
+/// The largest distance of a constant from 0.
+const FAR: c_int = 100_000;
+/// An error code of the program that is none in MPICH, but would be one in the ABI, becomes the sum of itself and this.
+pub const STRANGE_CODE: c_int = c_int::MIN;
+/// `MPI_ERR_LASTCODE` in MPICH.
+pub const LAST_CODE: c_int = 0x3fff_ffff;
+/// A bit that no mode of the ABI has. It marks the bits of a mode of the program that is wrong.
+const WRONG_BITS: c_int = 1 << 30;
+
+/// Returns the program's number for a number that stands for it because it is wrong in MPICH.
+pub fn strange(number: c_int) -> Option<c_int> {
+    if number < STRANGE_CODE + LAST_CODE {
+        return Some(number - STRANGE_CODE);
+    }
+    (WRONG - FAR..=WRONG + FAR).contains(&number).then(|| number - WRONG)
+}
 
 /// Returns the ABI's number for one of the program.
 #[inline]
 pub fn to_ours(pairs: &Pairs, number: c_int) -> c_int {
     match pairs.0.iter().find(|(_, theirs)| *theirs == number) {
         Some((ours, _)) => *ours,
-        None if pairs.0.iter().any(|(ours, _)| *ours == number) => WRONG,
+        None if pairs.0.iter().any(|(ours, _)| *ours == number) => WRONG + number,
         None => number,
     }
 }
@@ -39,18 +55,23 @@ pub fn sentinel_to_theirs(pairs: &Pairs, number: c_int) -> c_int {
     if number >= 0 { number } else { to_theirs(pairs, number) }
 }
 
-/// Returns the ABI's mode for one of the program. A bit that MPICH does not have stays wrong.
+/// Returns the ABI's mode for one of the program. A mode with a bit that MPICH does not have stays wrong.
 #[inline]
 pub fn bits_to_ours(pairs: &Pairs, bits: c_int) -> c_int {
     let all = pairs.0.iter().fold(0, |all, (_, theirs)| all | theirs);
-    let wrong = if bits & !all == 0 { 0 } else { 1 << 30 };
+    if bits & !all != 0 {
+        return WRONG_BITS | bits;
+    }
     let set = pairs.0.iter().filter(|(_, theirs)| bits & theirs != 0);
-    set.fold(wrong, |all, (ours, _)| all | ours)
+    set.fold(0, |all, (ours, _)| all | ours)
 }
 
-/// Returns the program's mode for one of the ABI.
+/// Returns the program's mode for one of the ABI, or for one that stands for a wrong one.
 #[inline]
 pub fn bits_to_theirs(pairs: &Pairs, bits: c_int) -> c_int {
+    if bits & WRONG_BITS != 0 {
+        return bits & !WRONG_BITS;
+    }
     let set = pairs.0.iter().filter(|(ours, _)| bits & ours != 0);
     set.fold(0, |all, (_, theirs)| all | theirs)
 }
@@ -59,7 +80,34 @@ pub fn bits_to_theirs(pairs: &Pairs, bits: c_int) -> c_int {
 #[inline]
 pub fn displacement(displacement: i64, current: (i64, i64)) -> i64 {
     let (ours, theirs) = current;
-    if displacement == theirs { ours } else { displacement }
+    match displacement {
+        _ if displacement == theirs => ours,
+        // A wrong one in MPICH.
+        _ if displacement == ours => ours + i64::from(WRONG),
+        _ => displacement,
+    }
+}
+
+/// How an argument is converted.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Not at all.
+    Same,
+    /// A constant may stand there.
+    Number(&'static Pairs),
+    /// A set of bits.
+    Bits(&'static Pairs),
+}
+
+impl Kind {
+    /// Returns the program's number for one of the ABI.
+    pub fn to_theirs(self, number: c_int) -> c_int {
+        match self {
+            Self::Same => number,
+            Self::Number(pairs) => to_theirs(pairs, number),
+            Self::Bits(pairs) => bits_to_theirs(pairs, number),
+        }
+    }
 }
 
 /// What a call has not written.

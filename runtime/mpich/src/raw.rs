@@ -50,10 +50,6 @@ pub const ERR_ARG: c_int = 13;
 pub const ERR_NO_MEM: c_int = 39;
 /// `MPI_ERR_LASTCODE`.
 pub const ERR_LASTCODE: c_int = 16383;
-/// `MPI_CART`.
-pub const CART: c_int = 211;
-/// `MPI_GRAPH`.
-pub const GRAPH: c_int = 212;
 /// `MPI_COMBINER_SUBARRAY`.
 pub const COMBINER_SUBARRAY: c_int = 111;
 /// `MPI_COMBINER_DARRAY`.

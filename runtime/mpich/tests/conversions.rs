@@ -1,9 +1,11 @@
 //! Converts every constant in both directions, and values that are no constants.
 
 use crate::handle::Handle;
-use crate::number::{Pairs, WRONG, bits_to_ours, bits_to_theirs, displacement, to_ours, to_theirs};
+use crate::number::{
+    Pairs, bits_to_ours, bits_to_theirs, displacement, strange, to_ours, to_theirs,
+};
 use crate::status::{At, In, Theirs, make_ours, make_theirs};
-use crate::{array, buffer, code, handle, raw, text, values};
+use crate::{array, buffer, code, handle, panics, raw, shown, text, values};
 use std::ffi::c_int;
 
 const KINDS: [&Pairs; 24] = [
@@ -46,7 +48,9 @@ fn every_constant_returns_from_the_other_abi() {
         // A number that only the ABI has for a constant is wrong.
         for (ours, _) in pairs.0 {
             if pairs.0.iter().all(|(_, theirs)| theirs != ours) {
-                assert_eq!(to_ours(pairs, *ours), WRONG);
+                let wrong = to_ours(pairs, *ours);
+                assert!(wrong < -99_000_000);
+                assert_eq!(strange(wrong), Some(*ours));
             }
         }
     }
@@ -58,10 +62,13 @@ fn every_constant_returns_from_the_other_abi() {
                 chosen.fold((0, 0), |(a, b), (_, (ours, theirs))| (a | ours, b | theirs));
             assert_eq!((bits_to_ours(pairs, theirs), bits_to_theirs(pairs, ours)), (ours, theirs));
         }
-        assert_eq!(bits_to_ours(pairs, 1 << 20), 1 << 30);
+        let wrong = bits_to_ours(pairs, 1 << 20);
+        assert!(wrong & 1 << 30 != 0 && bits_to_theirs(pairs, wrong) == 1 << 20);
     }
     let to_ours = |number| displacement(number, values::DISPLACEMENT_CURRENT);
     assert_eq!(to_ours(-54_278_278), -1);
+    // -1 is a wrong displacement in MPICH.
+    assert_eq!(strange(to_ours(-1) as c_int), Some(-1));
     assert_eq!((to_ours(-2), to_ours(0), to_ours(1 << 40)), (-2, 0, 1 << 40));
 }
 
@@ -227,4 +234,80 @@ fn arrays_of_any_length() {
     assert!(none.as_ptr().is_null());
     // More than the memory of the machine is no panic.
     assert!(array::handle_room::<raw::Comm>(&0, i64::MAX).is_none());
+}
+
+#[test]
+fn a_call_writes_only_handles_that_it_has_changed() {
+    for number in [0, 3, 40] {
+        let mut theirs: Vec<c_int> = (0..number).map(|at| 0x4000_1000 + at).collect();
+        // SAFETY: the array has so many handles.
+        let all = unsafe { array::both::<raw::Request>(theirs.as_ptr(), number.into()) };
+        let mut all = all.expect("memory");
+        if number > 0 {
+            // The call completes one; another thread puts a request of its own into an entry that the call leaves alone.
+            // SAFETY: the array has more than one handle.
+            unsafe { all.as_mut_ptr().add(1).write(raw::Request(values::REQUEST[0].0)) };
+            theirs[2] = 0x4000_2222;
+        }
+        // SAFETY: the array has so many handles.
+        unsafe { array::store_changed(theirs.as_mut_ptr(), &all) };
+        for (at, handle) in theirs.into_iter().enumerate() {
+            let wanted = match at {
+                1 => values::REQUEST[0].1 as c_int,
+                2 => 0x4000_2222,
+                _ => 0x4000_1000 + at as c_int,
+            };
+            assert_eq!(handle, wanted, "{at} of {number}");
+        }
+    }
+}
+
+#[test]
+fn error_texts_show_the_values_of_the_program() {
+    let wrong = |pairs, number| to_ours(pairs, number);
+    for (function, text, wanted) in [
+        // MPI_ANY_SOURCE is -1 here and -2 there.
+        (
+            "MPI_Send",
+            "dest: -1 is not a rank; the communicator has 3 ranks".into(),
+            "dest: -2 is not a rank; the communicator has 3 ranks",
+        ),
+        (
+            "MPI_Send",
+            format!("dest: {} is not a rank", wrong(&values::RANK, -3)),
+            "dest: -3 is not a rank",
+        ),
+        ("MPI_Send", "dest: 7 is not a rank".into(), "dest: 7 is not a rank"),
+        // Here the argument is no rank that may be a constant.
+        ("MPI_Graph_neighbors", "rank: -1 is not a rank".into(), "rank: -1 is not a rank"),
+        ("MPI_Win_lock", "rank: -1 is not a rank".into(), "rank: -2 is not a rank"),
+        (
+            "MPI_File_set_view",
+            format!("disp: {} is negative", -1_000_000_001_i64),
+            "disp: -1 is negative",
+        ),
+        (
+            "MPI_File_open",
+            format!("amode: {} is odd", bits_to_ours(&values::AMODE, 1 << 20)),
+            "amode: 1048576 is odd",
+        ),
+        ("MPI_Error_class", format!("errorcode: {}", code::to_ours(17_000)), "errorcode: 17000"),
+        (
+            "MPI_Send",
+            "count: x-1 1.5 0x10 1e3 2k is odd".into(),
+            "count: x-1 1.5 0x10 1e3 2k is odd",
+        ),
+        ("MPI_Send", "".into(), ""),
+        ("MPI_Send", "\u{e9}: -".into(), "\u{e9}: -"),
+    ] {
+        assert_eq!(shown::text(function, &text), wanted);
+    }
+}
+
+#[test]
+fn a_panic_is_a_text() {
+    panics::watch();
+    assert_eq!(panics::caught(|| 5), Ok(5));
+    let text = panics::caught(|| -> c_int { panic!("a {}", "fault") }).unwrap_err();
+    assert!(text.starts_with("a fault (") && text.contains("conversions.rs:"), "{text}");
 }

@@ -11,6 +11,9 @@ mod raw;
 #[path = "../src/values.rs"]
 mod values;
 
+#[path = "../src/arguments.rs"]
+mod arguments;
+
 #[path = "../src/code.rs"]
 mod code;
 #[path = "../src/handle.rs"]
@@ -24,6 +27,11 @@ mod buffer;
 mod status;
 #[path = "../src/text.rs"]
 mod text;
+
+#[path = "../src/panics.rs"]
+mod panics;
+#[path = "../src/shown.rs"]
+mod shown;
 
 mod conversions;
 mod header;

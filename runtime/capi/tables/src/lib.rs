@@ -30,7 +30,7 @@ pub use entries::{declaration, entries};
 pub use exports::exports;
 pub use fortran::{Form, Fortran, Library, MODULES, include_file, library, module};
 pub use header::header;
-pub use mpich::{Mpich, front, values};
+pub use mpich::{Mpich, arguments, front, values};
 pub use rows::{Built, Callback, Compat, Constant, Function, HANDLES, Handled, Parameter, number};
 pub use rule::Rule;
 pub use shim::{Shim, shim};

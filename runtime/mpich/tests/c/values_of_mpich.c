@@ -289,6 +289,64 @@ static void files(void)
     CHECK(class == MPI_ERR_NO_SUCH_FILE || class == MPI_ERR_BAD_FILE);
 }
 
+static int raised;
+static char words[MPI_MAX_ERROR_STRING];
+
+static void note(MPI_Comm *comm, int *code, ...)
+{
+    int length;
+    (void)comm;
+    raised++;
+    GOOD(MPI_Error_string(*code, words, &length));
+}
+
+static void note_file(MPI_File *file, int *code, ...)
+{
+    int length;
+    (void)file;
+    raised++;
+    GOOD(MPI_Error_string(*code, words, &length));
+}
+
+/* Each failed call raises one error, of its own name and with the values of the program. */
+static void errors(void)
+{
+    MPI_Comm comm;
+    MPI_Errhandler errors;
+    int in[2], out[2] = {0, 0}, counts[2] = {1, 1}, class, code, size;
+    MPI_Aint places[2] = {0, sizeof(int)};
+    MPI_Datatype types[2] = {MPI_INT, MPI_INT};
+    GOOD(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    GOOD(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    GOOD(MPI_Comm_create_errhandler(note, &errors));
+    GOOD(MPI_Comm_set_errhandler(comm, errors));
+    raised = 0;
+    code = MPI_Neighbor_alltoallw(out, counts, places, types, in, counts, places, types, comm);
+    GOOD(MPI_Error_class(code, &class));
+    CHECK(class == MPI_ERR_TOPOLOGY && raised == 1 && strstr(words, "MPI_Neighbor_alltoallw: comm: "));
+    code = MPI_Send(out, 1, MPI_INT, MPI_ANY_SOURCE, 0, comm);
+    CHECK(code != MPI_SUCCESS && raised == 2 && strstr(words, "MPI_Send: dest: -2 "));
+    code = MPI_Send(out, 1, MPI_INT, MPI_PROC_NULL, -2, comm);
+    CHECK(code != MPI_SUCCESS && raised == 3 && strstr(words, "MPI_Send: tag: -2 "));
+    GOOD(MPI_Errhandler_free(&errors));
+    GOOD(MPI_Comm_free(&comm));
+
+    MPI_File file;
+    MPI_Errhandler of_files;
+    char name[64];
+    snprintf(name, sizeof name, "mpich-errors-%d", (int)MPI_Wtime());
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+    int mode = MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE;
+    GOOD(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &file));
+    GOOD(MPI_File_create_errhandler(note_file, &of_files));
+    GOOD(MPI_File_set_errhandler(file, of_files));
+    GOOD(MPI_Errhandler_free(&of_files));
+    /* In the standard ABI, this is MPI_DISPLACEMENT_CURRENT. */
+    code = MPI_File_set_view(file, -1, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+    CHECK(code != MPI_SUCCESS && raised == 4 && strstr(words, "MPI_File_set_view: disp: the displacement -1 "));
+    GOOD(MPI_File_close(&file));
+}
+
 int main(int argc, char **argv)
 {
     int provided;
@@ -300,5 +358,6 @@ int main(int argc, char **argv)
     strings_and_groups();
     topologies();
     files();
+    errors();
     return MPI_Finalize();
 }

@@ -6,6 +6,7 @@
 use super::class::{Class, Mpich, Way};
 use crate::ctype::rust;
 use crate::rows::{Function, HANDLES, Parameter};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// What one argument adds to a function.
@@ -99,7 +100,11 @@ fn convert(class: &Class, p: &Parameter, f: &Function) -> Code {
             code.after = format!("    {local}.store();\n");
         }
         Class::Handles(kind, way, count) => {
-            let make = if *way == Way::Out { "handle_room" } else { "handles" };
+            let (make, store) = match way {
+                Way::In => ("handles", ""),
+                Way::Out => ("handle_room", "store"),
+                Way::Both => ("both", "store_changed"),
+            };
             let mutable = if *way == Way::In { "" } else { "mut " };
             code.before = format!(
                 "    let Some({mutable}{local}) = array::{make}::<raw::{kind}>({name}, {count}) {absent}"
@@ -109,7 +114,7 @@ fn convert(class: &Class, p: &Parameter, f: &Function) -> Code {
                 _ => format!("{local}.as_mut_ptr()"),
             };
             if *way != Way::In {
-                code.after = format!("    array::store({name}, &{local});\n");
+                code.after = format!("    array::{store}({name}, &{local});\n");
             }
         }
         Class::Status(Way::In) => {
@@ -178,7 +183,11 @@ fn export(out: &mut String, mpich: &Mpich<'_>, f: &Function, prefix: &str, types
     let call = format!("(entries().{})({})", f.name, arguments.join(", "));
     let (before, after) = (join(&|c| &c.first) + &join(&|c| &c.before), join(&|c| &c.after));
     let body = match f.returns.as_str() {
-        "int" => format!("{before}    let code = {call};\n{after}    code::outcome(code)\n"),
+        // A fault of a conversion becomes an error of the call.
+        "int" => format!(
+            "    crate::guard::call({:?}, || {{\n{before}    let code = {call};\n{after}    code::outcome(code)\n    }})\n",
+            f.name
+        ),
         _ => format!("{before}    {call}\n"),
     };
     let starts = ["MPI_Init", "MPI_Init_thread", "MPI_Session_init"].contains(&f.name.as_str());
@@ -204,4 +213,42 @@ pub fn front(mpich: &Mpich<'_>) -> String {
         }
     }
     out
+}
+
+/// Returns the Rust source of the list of arguments whose numbers are converted: the function (none for all functions that
+/// have such an argument), the argument, and how.
+pub fn arguments(mpich: &Mpich<'_>) -> String {
+    let mut all: BTreeMap<&str, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
+    for f in mpich.functions.iter().filter(|f| !mpich.by_hand(f)) {
+        for p in f.parameters.iter().filter(|p| p.name != "...") {
+            let kind = match mpich.class(f, p) {
+                Class::Number(table) if ["AMODE", "ASSERT"].contains(&table.as_str()) => {
+                    format!("Kind::Bits(&{table})")
+                }
+                Class::Number(table) => format!("Kind::Number(&{table})"),
+                Class::Numbers(table, Way::In, _) => format!("Kind::Number(&{table})"),
+                _ => "Kind::Same".to_owned(),
+            };
+            all.entry(&p.name).or_default().entry(kind).or_default().push(&f.name);
+        }
+    }
+    let mut rows = String::new();
+    for (argument, kinds) in &all {
+        // The most frequent kind is for all functions without a row of their own.
+        let Some(most) = kinds.iter().max_by_key(|(_, functions)| functions.len()) else {
+            continue;
+        };
+        for (kind, functions) in kinds {
+            let functions = if kind == most.0 { &vec![""] } else { functions };
+            if kind != "Kind::Same" || functions != &[""] {
+                for function in functions {
+                    let _ = writeln!(rows, "    ({function:?}, {argument:?}, {kind}),");
+                }
+            }
+        }
+    }
+    format!(
+        "/// The arguments whose numbers are converted: function, argument, kind.\n\
+         pub static ARGUMENTS: &[(&str, &str, Kind)] = &[\n{rows}];\n"
+    )
 }

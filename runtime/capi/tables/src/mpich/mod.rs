@@ -8,5 +8,5 @@ mod library;
 mod values;
 
 pub use class::Mpich;
-pub use library::front;
+pub use library::{arguments, front};
 pub use values::values;
