@@ -153,11 +153,13 @@ pub fn infallible<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
 /// Calls the error handler for the failure of a call. Returns the code that the call returns.
 #[cold]
 pub fn failed(name: &'static str, at: At, mut failure: Failure) -> c_int {
-    front::show(name, &mut failure.text);
-    failure.also.iter_mut().for_each(|(_, text)| front::show(name, text));
-    // `raise` may panic too, for example if the user's error handler calls this library. No panic may cross
-    // into C.
-    match catch_unwind(AssertUnwindSafe(|| section::apart(|| raise(name, at, &failure)))) {
+    // This may panic too, for example if the user's error handler calls this library. No panic may cross into C.
+    let called = catch_unwind(AssertUnwindSafe(|| {
+        front::show(name, &mut failure.text);
+        failure.also.iter_mut().for_each(|(_, text)| front::show(name, text));
+        section::apart(|| raise(name, at, &failure))
+    }));
+    match called {
         Ok(code) => code,
         Err(panic) => handler::fatal(name, &bug(panic.as_ref())),
     }

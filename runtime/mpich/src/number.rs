@@ -55,12 +55,13 @@ pub fn sentinel_to_theirs(pairs: &Pairs, number: c_int) -> c_int {
     if number >= 0 { number } else { to_theirs(pairs, number) }
 }
 
-/// Returns the ABI's mode for one of the program. A mode with a bit that MPICH does not have stays wrong.
+/// Returns the ABI's mode for one of the program. A mode with a bit that MPICH does not have stays wrong. One with a bit
+/// that no library has stays as it is.
 #[inline]
 pub fn bits_to_ours(pairs: &Pairs, bits: c_int) -> c_int {
     let all = pairs.0.iter().fold(0, |all, (_, theirs)| all | theirs);
     if bits & !all != 0 {
-        return WRONG_BITS | bits;
+        return if bits < 0 { bits } else { WRONG_BITS | bits };
     }
     let set = pairs.0.iter().filter(|(_, theirs)| bits & theirs != 0);
     set.fold(0, |all, (ours, _)| all | ours)
@@ -69,6 +70,9 @@ pub fn bits_to_ours(pairs: &Pairs, bits: c_int) -> c_int {
 /// Returns the program's mode for one of the ABI, or for one that stands for a wrong one.
 #[inline]
 pub fn bits_to_theirs(pairs: &Pairs, bits: c_int) -> c_int {
+    if bits < 0 {
+        return bits;
+    }
     if bits & WRONG_BITS != 0 {
         return bits & !WRONG_BITS;
     }

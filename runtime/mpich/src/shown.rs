@@ -16,10 +16,23 @@ fn kind(function: &str, argument: &str) -> Kind {
 pub fn text(function: &str, text: &str) -> String {
     let argument = text.split_once(':').map_or("", |(argument, _)| argument);
     let mut kind = kind(function, argument);
+    // Only such arguments have numbers that stand for others.
+    let mut is_converted = !matches!(kind, Kind::Same) || ["disp", "errorcode"].contains(&argument);
     let mut out = String::with_capacity(text.len());
     let (mut rest, mut before) = (text, ' ');
     while let Some(first) = rest.chars().next() {
         let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.';
+        if let (Kind::Bits(_), Some(digits)) = (kind, rest.strip_prefix("0x"))
+            && !is_word(before)
+        {
+            let length = digits.bytes().take_while(u8::is_ascii_hexdigit).count();
+            if let Ok(bits) = u32::from_str_radix(&digits[..length], 16) {
+                out += &format!("{:#x}", kind.to_theirs(bits.cast_signed()));
+                (kind, is_converted) = (Kind::Same, false);
+                (rest, before) = (&digits[length..], '0');
+                continue;
+            }
+        }
         let sign = usize::from(first == '-');
         let digits = rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
         let (number, after) = rest.split_at(sign + digits);
@@ -29,10 +42,10 @@ pub fn text(function: &str, text: &str) -> String {
             && !is_word(before)
             && let Ok(value) = number.parse::<c_int>()
         {
-            let theirs = strange(value).unwrap_or_else(|| kind.to_theirs(value));
-            out += &theirs.to_string();
+            let stands_for = if is_converted { strange(value) } else { None };
+            out += &stands_for.unwrap_or_else(|| kind.to_theirs(value)).to_string();
             // The first number is the argument's. Others in the text are counts and the like.
-            kind = Kind::Same;
+            (kind, is_converted) = (Kind::Same, false);
             (rest, before) = (after, '0');
         } else {
             out.push(first);

@@ -288,9 +288,15 @@ fn error_texts_show_the_values_of_the_program() {
         ),
         (
             "MPI_File_open",
-            format!("amode: {} is odd", bits_to_ours(&values::AMODE, 1 << 20)),
-            "amode: 1048576 is odd",
+            format!("amode: {:#x} has bits", bits_to_ours(&values::AMODE, 1 << 20)),
+            "amode: 0x100000 has bits",
         ),
+        (
+            "MPI_File_open",
+            format!("amode: {:#x} has bits", bits_to_ours(&values::AMODE, -1)),
+            "amode: 0xffffffff has bits",
+        ),
+        ("MPI_Send", format!("count: {} is negative", c_int::MIN), "count: -2147483648 is negative"),
         ("MPI_Error_class", format!("errorcode: {}", code::to_ours(17_000)), "errorcode: 17000"),
         (
             "MPI_Send",

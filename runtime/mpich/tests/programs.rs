@@ -116,7 +116,8 @@ fn program(source: &str, sizes: &[usize], flags: &[&str]) {
                 command
             }
         };
-        run(&mut command);
+        // The programs make their files here, not in the tree.
+        run(command.current_dir(exe.parent().expect("a folder")));
     }
 }
 

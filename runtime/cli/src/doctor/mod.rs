@@ -3,8 +3,8 @@
 //!
 //! `installation.rs` finds the files of this installation from the tool's own path. `programs.rs` and `python.rs` compare
 //! them with what the system finds first (`ask.rs`, `hash.rs`), and put what they find into a [`Report`]. A fault makes the
-//! exit code 1; a note says what somebody may miss, such as a Fortran compiler. The doctor changes nothing. A cure is a
-//! command, quoted for the shell.
+//! exit code 1; a note says what somebody may miss, such as a Fortran compiler. The doctor changes nothing. Commands in
+//! cures are quoted for the shell.
 
 mod ask;
 mod hash;
