@@ -11,6 +11,9 @@ pub const CLOSED: u32 = 2;
 /// Several threads may be in calls at the same time.
 pub const THREADS: u32 = 4;
 
+/// Events wait for functions of tools.
+pub const EVENTS: u32 = 8;
+
 static REASONS: AtomicU32 = AtomicU32::new(CLOSED);
 
 /// Returns the reasons, as a sum; 0 if there is none. A caller that finds none also sees everything that came before the

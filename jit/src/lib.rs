@@ -64,7 +64,7 @@ use compiler::CodeGenerator;
 use counters::{Live, add};
 use std::fmt;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use translate::Translate;
 use typepack_engine::kernel::{Compiler, Kernel, Shape, TransferShape};
@@ -83,6 +83,8 @@ struct Shared {
     cache: Cache<Shape>,
     transfers: Cache<TransferShape>,
     counters: Live,
+    /// Who wants to know of each compilation.
+    told: OnceLock<fn(u64, u64)>,
 }
 
 impl Jit {
@@ -98,8 +100,14 @@ impl Jit {
             Mode::Lazy | Mode::Eager => CodeGenerator::new(settings.memory_max),
         };
         let (cache, transfers) = (Cache::new(CAPACITY), Cache::new(CAPACITY));
-        let counters = Live::default();
-        Self { shared: Arc::new(Shared { settings, generator, cache, transfers, counters }) }
+        let (counters, told) = (Live::default(), OnceLock::new());
+        Self { shared: Arc::new(Shared { settings, generator, cache, transfers, counters, told }) }
+    }
+
+    /// Calls `tell` after each later compilation of a kernel, with its time in nanoseconds and the number of bytes of
+    /// machine code. Only the first call of this function has an effect.
+    pub fn on_compiled(&self, tell: fn(u64, u64)) {
+        self.shared.told.get_or_init(|| tell);
     }
 
     /// Returns the counts so far.
@@ -151,11 +159,14 @@ impl Shared {
                 let (kernel, known) = cache.get(shape, || {
                     let start = Instant::now();
                     let compiled = generator.compile(shape);
-                    let spent = start.elapsed().as_nanos();
-                    add(&counters.compile_ns, u64::try_from(spent).unwrap_or(u64::MAX));
+                    let spent = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                    add(&counters.compile_ns, spent);
                     let (kernel, bytes) = compiled.ok()?;
                     add(&counters.kernels, 1);
                     add(&counters.code_bytes, bytes as u64);
+                    if let Some(tell) = self.told.get() {
+                        tell(spent, bytes as u64);
+                    }
                     Some(kernel)
                 });
                 if known && kernel.is_some() {

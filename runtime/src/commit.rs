@@ -7,6 +7,10 @@
 use crate::Result;
 use crate::error::check_memory;
 use crate::settings::Settings;
+#[cfg(feature = "jit")]
+use crate::tools::counting::{self, Subject};
+#[cfg(feature = "jit")]
+use crate::tools::raised::raise;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use typepack_engine::{Datatype, Named, Plan, Threads, Uses, text};
@@ -27,26 +31,31 @@ pub fn jit() -> &'static Jit {
     })
 }
 
+/// What the code generator has done.
+#[cfg(feature = "jit")]
+pub(crate) type KernelCounters = typepack_jit::Counters;
+
 /// What the code generator has done; all 0, because the library was built without one.
 #[cfg(not(feature = "jit"))]
 #[derive(Default)]
-pub(crate) struct Counters {
+pub(crate) struct KernelCounters {
     pub kernels: u64,
     pub hits: u64,
     pub refusals: u64,
     pub compile_ns: u64,
+    pub code_bytes: u64,
 }
 
 /// Returns what the code generator has done in this process.
 #[cfg(feature = "jit")]
-pub(crate) fn counters() -> typepack_jit::Counters {
+pub(crate) fn counters() -> KernelCounters {
     jit().counters()
 }
 
 /// Returns what the code generator has done in this process: nothing.
 #[cfg(not(feature = "jit"))]
-pub(crate) fn counters() -> Counters {
-    Counters::default()
+pub(crate) fn counters() -> KernelCounters {
+    KernelCounters::default()
 }
 
 /// Commits a datatype with the code generator and the settings of this process.
@@ -126,9 +135,14 @@ pub(crate) fn decode(encoding: &[u8]) -> Result<Plan> {
     Ok(typepack_engine::wire::decode_with(encoding, engine_settings()?)?)
 }
 
-/// Returns the code generator for the engine.
+/// Returns the code generator for the engine. It tells tools what it compiles.
 #[cfg(feature = "jit")]
 fn compiler() -> Option<Arc<dyn typepack_engine::kernel::Compiler>> {
+    jit().on_compiled(|nanoseconds, code| {
+        if counting::is_wanted(Subject::KernelCompiled) {
+            raise(Subject::KernelCompiled, [nanoseconds, code, 0, 0]);
+        }
+    });
     Some(Arc::new(jit().clone()))
 }
 
@@ -142,7 +156,7 @@ fn compiler() -> Option<Arc<dyn typepack_engine::kernel::Compiler>> {
 ///
 /// # Errors
 /// Returns `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
-pub(crate) fn engine_settings() -> Result<&'static typepack_engine::Settings> {
+pub fn engine_settings() -> Result<&'static typepack_engine::Settings> {
     static ENGINE: OnceLock<typepack_engine::Settings> = OnceLock::new();
     let settings = Settings::get()?;
     Ok(ENGINE.get_or_init(|| typepack_engine::Settings {

@@ -70,6 +70,7 @@ mod schedule;
 mod settings;
 mod status;
 mod test_support;
+pub mod tools;
 pub mod topo;
 mod transport;
 pub mod tuned;
@@ -114,6 +115,9 @@ use typepack_job::{shm, sys};
 // For the C library.
 #[doc(hidden)]
 pub use world::prints_all_errors;
+// For the C library: it describes datatypes as this process packs them.
+#[doc(hidden)]
+pub use commit::engine_settings;
 // For the C library: each of its functions stores its name.
 #[doc(hidden)]
 pub use endpoint::call::{enter as enter_call, enter_of_thread as enter_call_of_thread};

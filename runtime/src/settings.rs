@@ -10,9 +10,10 @@
 
 use crate::shm::pair::EAGER_MAX;
 use crate::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use typepack_engine::choice::Tune;
 use typepack_engine::contiguous::{Method, ParseMethodError};
@@ -164,7 +165,7 @@ pub enum CollectiveName {
 }
 
 /// The names of the operations in `TYPEPACK_COLL`.
-const COLLECTIVES: [&str; 13] = [
+pub(crate) const COLLECTIVES: [&str; 13] = [
     "barrier",
     "bcast",
     "reduce",
@@ -329,11 +330,9 @@ impl Settings {
     fn known() -> &'static Result<Self> {
         static SETTINGS: OnceLock<Result<Settings>> = OnceLock::new();
         SETTINGS.get_or_init(|| {
-            Settings::read(|name| match std::env::var(name) {
-                Ok(value) => Some(value),
-                Err(std::env::VarError::NotPresent) => None,
-                Err(std::env::VarError::NotUnicode(raw)) => Some(raw.display().to_string()),
-            })
+            let mut assigned = assigned();
+            assigned.are_read = true;
+            Settings::read(|name| assigned.values.get(name).cloned().or_else(|| of_environment(name)))
         })
     }
 
@@ -475,6 +474,59 @@ impl Settings {
             quiet,
         })
     }
+}
+
+/// The values that the program has given to settings through the tool interface, in place of the environment.
+struct Assigned {
+    values: BTreeMap<&'static str, String>,
+    /// True if the settings have been read, so that a later value has no effect on them.
+    are_read: bool,
+}
+
+fn assigned() -> MutexGuard<'static, Assigned> {
+    static ASSIGNED: Mutex<Assigned> =
+        Mutex::new(Assigned { values: BTreeMap::new(), are_read: false });
+    ASSIGNED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn of_environment(name: &str) -> Option<String> {
+    match std::env::var(name) {
+        Ok(value) => Some(value),
+        Err(std::env::VarError::NotPresent) => None,
+        Err(std::env::VarError::NotUnicode(raw)) => Some(raw.display().to_string()),
+    }
+}
+
+/// Returns the value that the program or the environment has given to a setting.
+pub(crate) fn given(name: &str) -> Option<String> {
+    assigned().values.get(name).cloned().or_else(|| of_environment(name))
+}
+
+/// Gives a setting a value in place of that of the environment. If the settings have been read, calls `change`, which
+/// changes what the library has made of the setting, and returns false if that is not possible. Returns whether the
+/// setting has the value.
+///
+/// # Errors
+/// Returns `ErrorKind::Argument` if the value is outside the domain of the setting.
+pub(crate) fn assign(
+    name: &'static str,
+    value: &str,
+    change: impl FnOnce(&Settings) -> bool,
+) -> Result<bool> {
+    let settings = Settings::read(|asked| (asked == name).then(|| value.to_owned()))?;
+    let mut assigned = assigned();
+    let done = !assigned.are_read || change(&settings);
+    if done {
+        assigned.values.insert(name, value.to_owned());
+    }
+    Ok(done)
+}
+
+/// Returns whether the library prints the errors that a program ignores.
+pub(crate) fn prints_all_errors() -> bool {
+    // The lock is free again before the settings may be read for the first time.
+    let given = assigned().values.get("TYPEPACK_ERRORS").map(|value| value == "all");
+    given.unwrap_or_else(|| Settings::current().is_some_and(|settings| settings.all_errors))
 }
 
 fn bad(name: &'static str, value: &str, wanted: &str) -> Error {

@@ -8,8 +8,56 @@
 use crate::endpoint::progress::SPIN;
 use crate::settings::Settings;
 
+/// What a variable, a counter or an event is about. Tools show them in these categories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topic {
+    /// The library as a whole: checks, reports, warnings.
+    Library,
+    /// Packing and unpacking.
+    Packing,
+    /// The code generator.
+    Compiler,
+    /// Messages between ranks.
+    Messages,
+    /// Collective calls.
+    Collectives,
+    /// One-sided calls.
+    Windows,
+    /// Files.
+    Files,
+    /// How ranks wait.
+    Waiting,
+    /// Programs that start or build others: `mpiexec`, `mpicc`, the interposer.
+    Programs,
+}
+
+/// For whom something is meant (`MPI_T_VERBOSITY_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Users of programs.
+    User,
+    /// People who make programs fast.
+    Tuner,
+    /// People who make programs fast, as a detail.
+    TunerDetail,
+    /// Developers of the library.
+    Developer,
+}
+
+/// Who must change a variable together (`MPI_T_SCOPE_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The process cannot change the variable, because another program has read it.
+    Constant,
+    /// Each process for itself.
+    Local,
+    /// All processes of the job, to equal values.
+    AllEqual,
+}
+
 /// One environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Variable {
     /// The name of the variable.
     pub name: &'static str,
@@ -19,53 +67,67 @@ pub struct Variable {
     pub default: String,
     /// The value in the environment, if the variable is set.
     pub value: Option<String>,
+    /// What the variable is about.
+    pub topic: Topic,
+    /// For whom the variable is meant.
+    pub audience: Audience,
+    /// Who can change the variable. Most variables can only be changed before the library reads them: in the first call
+    /// of [`init`](crate::init) or [`commit`](crate::commit()).
+    pub scope: Scope,
 }
 
 /// Returns all variables, in the order of the documentation.
 pub fn variables() -> Vec<Variable> {
+    use Audience::{Developer, Tuner, TunerDetail, User};
+    use Scope::{AllEqual, Constant, Local};
     // Read the settings with no variable set, so that every setting has its default.
     let defaults = Settings::read(|_| None).ok();
     let of = |value: fn(&Settings) -> String| defaults.as_ref().map(value).unwrap_or_default();
     let spin = format!("{} (always 0 with more ranks than CPUs)", SPIN.as_micros());
+    let transports = "auto, ring, eager, parts, pipeline, streamed, heap, cma";
+    let copies = "auto, vector, pages, repeat, streaming";
+    let watchdog = "10 (60 if mpiexec does not write to a terminal)";
+    let compiler = (Topic::Compiler, Local);
+    let library = (Topic::Library, Local);
+    let packing = (Topic::Packing, Local);
+    let messages = (Topic::Messages, Local);
+    let programs = (Topic::Programs, Constant);
+    let calls = (Topic::Collectives, AllEqual);
     [
         #[cfg(feature = "jit")]
-        ("TYPEPACK_JIT", "off, lazy, eager", of(|s| s.jit.mode.to_string())),
+        ("TYPEPACK_JIT", "off, lazy, eager", of(|s| s.jit.mode.to_string()), compiler, Tuner),
         #[cfg(feature = "jit")]
-        ("TYPEPACK_JIT_THRESHOLD", "bytes", of(|s| s.jit.threshold.to_string())),
+        ("TYPEPACK_JIT_THRESHOLD", "bytes", of(|s| s.jit.threshold.to_string()), compiler, TunerDetail),
         #[cfg(feature = "jit")]
-        ("TYPEPACK_JIT_MEMORY_MAX", "bytes", of(|s| s.jit.memory_max.to_string())),
-        ("TYPEPACK_KERNEL", "auto, leaf, kernel, interpreter", "auto".into()),
-        ("TYPEPACK_ISA", "an instruction set", "the best one".into()),
-        ("TYPEPACK_THREADS", "threads, 1 or more", "1".into()),
-        ("TYPEPACK_VERIFY", "0, 1", "0".into()),
-        ("TYPEPACK_CHECK_TYPES", "0, 1", "0".into()),
-        ("TYPEPACK_ERRORS", "fatal, all", "fatal".into()),
-        ("TYPEPACK_EAGER_LIMIT", "bytes", of(|s| s.eager_limit.to_string())),
-        ("TYPEPACK_UNEXPECTED_MAX", "bytes", of(|s| s.unexpected_max.to_string())),
-        ("TYPEPACK_SPIN_US", "microseconds", spin),
-        ("TYPEPACK_CMA", "auto, off", "auto".into()),
-        ("TYPEPACK_IO", "auto, mmap, pwrite", "auto".into()),
-        ("TYPEPACK_COLL", "a list of OPERATION:METHOD", "all:auto".into()),
-        (
-            "TYPEPACK_TRANSPORT",
-            "auto, ring, eager, parts, pipeline, streamed, heap, cma",
-            "auto".into(),
-        ),
-        ("TYPEPACK_COPY", "auto, vector, pages, repeat, streaming", "auto".into()),
-        ("TYPEPACK_TUNE", "on, off, off:LIST", "on".into()),
-        ("TYPEPACK_TUNE_FILE", "a path", "none".into()),
-        ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
-        ("TYPEPACK_CC", "a compiler", "cc".into()),
-        ("TYPEPACK_CXX", "a compiler", "c++".into()),
-        ("TYPEPACK_FC", "a compiler", "gfortran".into()),
-        ("TYPEPACK_WATCHDOG", "seconds", "10 (60 if mpiexec does not write to a terminal)".into()),
-        ("TYPEPACK_INTERPOSE", "on, off, all", "on".into()),
-        ("TYPEPACK_REPORT", "0, 1, types", "0".into()),
-        ("TYPEPACK_QUIET", "0, 1", "0".into()),
+        ("TYPEPACK_JIT_MEMORY_MAX", "bytes", of(|s| s.jit.memory_max.to_string()), compiler, TunerDetail),
+        ("TYPEPACK_KERNEL", "auto, leaf, kernel, interpreter", "auto".into(), packing, TunerDetail),
+        ("TYPEPACK_ISA", "an instruction set", "the best one".into(), packing, TunerDetail),
+        ("TYPEPACK_THREADS", "threads, 1 or more", "1".into(), packing, Tuner),
+        ("TYPEPACK_VERIFY", "0, 1", "0".into(), packing, Developer),
+        ("TYPEPACK_CHECK_TYPES", "0, 1", "0".into(), (Topic::Library, AllEqual), User),
+        ("TYPEPACK_ERRORS", "fatal, all", "fatal".into(), library, User),
+        ("TYPEPACK_EAGER_LIMIT", "bytes", of(|s| s.eager_limit.to_string()), messages, Tuner),
+        ("TYPEPACK_UNEXPECTED_MAX", "bytes", of(|s| s.unexpected_max.to_string()), messages, Tuner),
+        ("TYPEPACK_SPIN_US", "microseconds", spin, (Topic::Waiting, Local), Tuner),
+        ("TYPEPACK_CMA", "auto, off", "auto".into(), messages, Tuner),
+        ("TYPEPACK_IO", "auto, mmap, pwrite", "auto".into(), (Topic::Files, Local), Tuner),
+        ("TYPEPACK_COLL", "a list of OPERATION:METHOD", "all:auto".into(), calls, Tuner),
+        ("TYPEPACK_TRANSPORT", transports, "auto".into(), messages, TunerDetail),
+        ("TYPEPACK_COPY", copies, "auto".into(), packing, TunerDetail),
+        ("TYPEPACK_TUNE", "on, off, off:LIST", "on".into(), (Topic::Library, AllEqual), Tuner),
+        ("TYPEPACK_TUNE_FILE", "a path", "none".into(), (Topic::Library, AllEqual), Tuner),
+        ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into(), programs, User),
+        ("TYPEPACK_CC", "a compiler", "cc".into(), programs, User),
+        ("TYPEPACK_CXX", "a compiler", "c++".into(), programs, User),
+        ("TYPEPACK_FC", "a compiler", "gfortran".into(), programs, User),
+        ("TYPEPACK_WATCHDOG", "seconds", watchdog.into(), programs, User),
+        ("TYPEPACK_INTERPOSE", "on, off, all", "on".into(), programs, Developer),
+        ("TYPEPACK_REPORT", "0, 1, types", "0".into(), library, User),
+        ("TYPEPACK_QUIET", "0, 1", "0".into(), library, User),
     ]
-    .map(|(name, domain, default)| {
+    .map(|(name, domain, default, (topic, scope), audience)| {
         let value = std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        Variable { name, domain, default, value }
+        Variable { name, domain, default, value, topic, audience, scope }
     })
     .into()
 }

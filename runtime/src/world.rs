@@ -16,12 +16,13 @@ use crate::placement::Placement;
 use crate::process_set::{ProcessSet, process_sets};
 use crate::rma;
 use crate::schedule;
-use crate::settings::{Settings, foreign_launcher, unknown_names};
+use crate::settings::{self, Settings, foreign_launcher, unknown_names};
 use crate::shm::segment::Segment;
 use crate::shm::{Attached, attach, attach_from_env};
 use crate::sys::named::Entry;
 use crate::sys::{clock, fork, machine, text_file};
 use crate::transport::choice;
+use crate::tools;
 use crate::transport::link::fabric::Fabric;
 use crate::tuned::{self, Choice, Ignored};
 use crate::{Error, ErrorKind, Result};
@@ -170,6 +171,7 @@ pub fn init() -> Result<Universe> {
     rma::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
     let report = settings.report;
+    tools::join(&endpoint, report);
     // All ranks learn nearly the same ways, so only rank 0 writes the file. Of collective calls it knows those on
     // communicators whose rank 0 it is. At the end, the process may have another directory.
     let writes = is_first && endpoint.world().len() > 1;
@@ -183,7 +185,7 @@ pub fn init() -> Result<Universe> {
 /// Returns whether the C library prints the errors that a program ignores (`TYPEPACK_ERRORS`).
 #[doc(hidden)]
 pub fn prints_all_errors() -> bool {
-    Settings::current().is_some_and(|settings| settings.all_errors)
+    settings::prints_all_errors()
 }
 
 /// Returns the time since the first call, in nanoseconds.
@@ -458,6 +460,7 @@ impl Universe {
 
     /// Returns the report of this rank. The first line is about the messages that the rank has sent, the bytes that it
     /// has moved (packed, unpacked or copied), and the kernels that it has compiled; counters that are 0 are left out.
+    /// Lines about collective calls, one-sided calls, files and waits follow, if there were any.
     /// Each further line is about one protocol for long messages that the rank has chosen by measurement, or, at rank
     /// 0, has taken from the tune file, or about the method with which it copies pieces of data in blocking collective
     /// calls on the world communicator, or, at rank 0, about the ways of these calls, or about other copies, waits and
@@ -466,7 +469,7 @@ impl Universe {
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = counters();
-        let moved = typepack_engine::stats::bytes();
+        let moved = tools::moved_bytes();
         let rank = self.world.rank();
         // All ranks have the same file, so one rank reports what it says.
         let loaded = if rank == 0 { store().earlier() } else { Vec::new() };
@@ -491,10 +494,17 @@ impl Universe {
                 parts.iter().map(|(name, count)| format!("{count} {name}")).collect();
             texts.join(", ")
         };
-        let protocols = match some(&traffic.parts()) {
+        let in_parentheses = |parts: &[(&str, u64)]| match some(parts) {
             none if none.is_empty() => none,
             some => format!(" ({some})"),
         };
+        let protocols = in_parentheses(&tools::sent_messages());
+        let total: u64 = moved.iter().map(|(_, bytes)| bytes).sum();
+        let moved = format!("{total}{}", in_parentheses(&moved));
+        let counted: String = tools::counted_calls()
+            .into_iter()
+            .map(|(what, parts)| format!("\ntypepack: rank {rank}: {what} {}", some(&parts)))
+            .collect();
         let compiled = match some(&[("hits", kernels.hits), ("refusals", kernels.refusals)]) {
             _ if kernels.kernels == 0 && kernels.refusals == 0 => String::new(),
             none if none.is_empty() => none,
@@ -508,7 +518,7 @@ impl Universe {
             }
         };
         Ok(format!(
-            "typepack: rank {rank}: messages {}{protocols}, {} bytes sent; bytes moved {moved}{compiled}{choices}",
+            "typepack: rank {rank}: messages {}{protocols}, {} bytes sent; bytes moved {moved}{compiled}{counted}{choices}",
             traffic.messages, traffic.bytes
         ))
     }

@@ -341,6 +341,95 @@ impl UserReduction {
     }
 }
 
+/// A function of a tool for events, with the pointer that the tool gets back.
+#[derive(Clone, Copy, Debug)]
+pub struct EventHappened(Callback, *mut c_void);
+
+// SAFETY: the value has the address of code, and the tool promises that its function may run on each thread that calls
+// the library. The library never reads the memory at the other address.
+unsafe impl Send for EventHappened {}
+// SAFETY: the addresses never change, and the library makes one call at a time (`typepack::tools::deliver`).
+unsafe impl Sync for EventHappened {}
+
+impl EventHappened {
+    /// Returns the function at `callback`; `None` for a null pointer.
+    pub fn new(callback: Callback, data: *mut c_void) -> Option<Self> {
+        (!callback.is_null()).then_some(Self(callback, data))
+    }
+
+    /// Calls the function with the handles of the event and of the registration.
+    pub fn call(self, instance: u64, registration: u64) {
+        type Function = unsafe extern "C-unwind" fn(usize, usize, c_int, *mut c_void);
+        // SAFETY: the address is not null (`new`), and functions for events have no sentinels. The tool registered the
+        // function by `MPI_T_event_register_callback`, so it has this type: a handle is as wide as a `usize`, and a
+        // safety level as a C integer.
+        let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
+        let level = crate::abi::T_CB_REQUIRE_NONE;
+        // SAFETY: the tool promises that its function may be called for events with the pointer that it has registered.
+        let call = || unsafe { function(instance as usize, registration as usize, level, self.1) };
+        guarded("a function for events", call);
+    }
+}
+
+/// A function of a tool for events that have been lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropped(Callback);
+
+// SAFETY: the value is the address of code, and the tool promises that its function may run on each thread that calls
+// the library.
+unsafe impl Send for Dropped {}
+// SAFETY: the address never changes, and the library makes one call at a time (`typepack::tools::deliver`).
+unsafe impl Sync for Dropped {}
+
+impl Dropped {
+    /// Returns the function at `callback`; `None` for a null pointer.
+    pub fn new(callback: Callback) -> Option<Self> {
+        (!callback.is_null()).then_some(Self(callback))
+    }
+
+    /// Calls the function with the number of lost events, the handle of the registration, and the address that the tool
+    /// gets back.
+    pub fn call(self, count: u64, registration: u64, data: usize) {
+        type Function = unsafe extern "C-unwind" fn(i64, usize, c_int, c_int, *mut c_void);
+        // SAFETY: the address is not null (`new`), and such functions have no sentinels. The tool registered the function
+        // by `MPI_T_event_set_dropped_handler`, so it has this type, in which a handle is as wide as a `usize`.
+        let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
+        let (count, level) = (count as i64, crate::abi::T_CB_REQUIRE_NONE);
+        let data = std::ptr::with_exposed_provenance_mut::<c_void>(data);
+        // SAFETY: the tool promises that its function may be called with the pointer that it has registered for the
+        // events. The source of all events has the index 0.
+        let call = || unsafe { function(count, registration as usize, 0, level, data) };
+        guarded("a function for lost events", call);
+    }
+}
+
+/// A function of a tool that is called when a registration has ended, with the pointer that the tool gets back.
+#[derive(Clone, Copy, Debug)]
+pub struct EventFreed(Callback, *mut c_void);
+
+// SAFETY: the value has the address of code, and the tool promises that its function may run on each thread that calls
+// the library. The library never reads the memory at the other address.
+unsafe impl Send for EventFreed {}
+
+impl EventFreed {
+    /// Returns the function at `callback`; `None` for a null pointer.
+    pub fn new(callback: Callback, data: *mut c_void) -> Option<Self> {
+        (!callback.is_null()).then_some(Self(callback, data))
+    }
+
+    /// Calls the function with the handle of the registration.
+    pub fn call(self, registration: u64) {
+        type Function = unsafe extern "C-unwind" fn(usize, c_int, *mut c_void);
+        // SAFETY: the address is not null (`new`), and such functions have no sentinels. The tool passed the function to
+        // `MPI_T_event_handle_free`, so it has this type.
+        let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
+        let level = crate::abi::T_CB_REQUIRE_NONE;
+        // SAFETY: the tool promises that its function may be called with the pointer that it has passed.
+        let call = || unsafe { function(registration as usize, level, self.1) };
+        guarded("a function for the end of a registration", call);
+    }
+}
+
 /// The user's functions of a data representation, and the pointer that the library passes to them.
 #[derive(Clone, Copy, Debug)]
 pub struct Datarep {

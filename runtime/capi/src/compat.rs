@@ -1,9 +1,9 @@
 //! The symbols that the compatibility block of `mpi.h` needs. This block has names that are not part of the
 //! ABI (`abi/compat.csv`).
 //!
-//! The symbols are four variables and one function. The value of each variable is an address; a program
-//! passes this address in place of a Fortran status to ignore the status. The function is `MPI_Type_struct`
-//! of MPI-1. The other functions of the block are inline functions in the header.
+//! The symbols are four variables and two functions. The value of each variable is an address; a program
+//! passes this address in place of a Fortran status to ignore the status. The functions are `MPI_Type_struct`
+//! of MPI-1 and `MPIX_Type_describe`. The other functions of the block are inline functions in the header.
 //!
 //! Seven private functions are for `libmpifort_abi.so.1`, which finds them by their names. Three of them make the types of
 //! the calls of MPI-1 in Fortran, whose displacements are INTEGERs, and which therefore decode with combiners of their
@@ -13,11 +13,12 @@ use crate::argument::FromC;
 use crate::callback::Attached;
 use crate::count_width::{Large, Number};
 use crate::datatype::construct;
+use crate::datatype::describe::describe;
 use crate::entry::{self, At};
 use crate::error::{Result, handler, section};
 use crate::raw;
 use crate::request;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use typepack::engine::Binding;
 use typepack_capi_datatype::pack;
 
@@ -78,6 +79,25 @@ pub unsafe extern "C" fn MPI_Type_struct(
     entry::enter(&"MPI_Type_struct", At::Nothing, || {
         // SAFETY: the pointers satisfy the conditions of `type_struct` (condition of `# Safety`).
         unsafe { type_struct(count, blocklengths, displacements, types, newtype, Binding::C) }
+    })
+}
+
+/// `MPIX_Type_describe`: what `typepack explain` says about a datatype.
+///
+/// # Safety
+///
+/// - `text` is null or writable for as many bytes as the value at `length` says, and `length` is null or the address of a
+///   number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Type_describe(
+    datatype: raw::Datatype,
+    text: *mut c_char,
+    length: *mut c_int,
+) -> c_int {
+    entry::enter(&"MPIX_Type_describe", At::Nothing, || {
+        // SAFETY: the pointers satisfy the promises of their types, and the buffer has the size at `length` (condition of
+        // `# Safety`).
+        unsafe { describe(datatype, FromC::from_c(text), FromC::from_c(length)) }
     })
 }
 

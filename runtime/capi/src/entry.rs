@@ -91,6 +91,9 @@ fn look(name: &'static &'static str, at: At, needs_open: bool) -> Option<c_int> 
     if needs_open && !is_open() {
         return Some(outside(name));
     }
+    if attention::is_for(attention::EVENTS) {
+        typepack::tools::deliver();
+    }
     match attention::is_for(attention::THREADS) {
         true => typepack::enter_call_of_thread(name),
         false => typepack::enter_call(name),
@@ -202,22 +205,18 @@ fn outside(name: &'static str) -> c_int {
 }
 
 /// Runs a function of the tool interface. Such a function returns codes of the tool interface, and calls no
-/// error handler.
+/// error handler. Events that wait reach the functions of tools first.
 #[inline]
 pub fn tool(name: &'static str, _: At, call: impl FnOnce() -> Result) -> c_int {
-    match catch_unwind(AssertUnwindSafe(call)) {
+    let made = catch_unwind(AssertUnwindSafe(|| {
+        if attention::is_for(attention::EVENTS) {
+            typepack::tools::deliver();
+        }
+        call()
+    }));
+    match made {
         Ok(Ok(())) => abi::SUCCESS,
         Ok(Err(failure)) => failure.code,
         Err(panic) => handler::fatal(name, &bug(panic.as_ref())),
-    }
-}
-
-/// Returns the error code for a call of a tool interface function that is not implemented.
-#[cold]
-pub fn tool_not_built() -> c_int {
-    if crate::env::version::tools_ready() {
-        abi::T_ERR_NOT_SUPPORTED
-    } else {
-        abi::T_ERR_NOT_INITIALIZED
     }
 }

@@ -58,6 +58,8 @@ mod env;
 
 mod session;
 
+mod tools;
+
 mod convert;
 
 mod entry;

@@ -1,32 +1,10 @@
 //! The outputs of functions that are not implemented, where clearing them needs more than one store (`exports.rs`).
 
 use crate::abi;
-use crate::argument::{Array, InOut, OutArray, Output};
+use crate::argument::{Array, OutArray};
 use crate::comm;
 use crate::raw;
-use std::ffi::{c_char, c_int};
-
-/// Writes an empty string, and 0 as its length. On entry, `length` is the size of the buffer.
-pub fn no_text(text: Output<c_char>, length: InOut<c_int>) {
-    let Ok((room, place)) = length.read("length") else { return };
-    if room > 0 {
-        text.write_if_given(0);
-    }
-    place.set(0);
-}
-
-/// Fills an array of `length` integers with zeros.
-///
-/// # Safety
-///
-/// - If `length` is positive, it is at most the number of entries that the standard prescribes for `array`.
-pub unsafe fn no_entries(array: OutArray<c_int>, length: c_int) {
-    let length = usize::try_from(length).unwrap_or(0);
-    // SAFETY: the caller guarantees the number of entries.
-    if let Some(places) = unsafe { array.places_if_given(length) } {
-        places.fill((0..length).map(|_| 0));
-    }
-}
+use std::ffi::c_int;
 
 /// Returns whether this process is the root of a spawning call. Only the root knows the number of processes.
 fn is_root(root: c_int, comm: raw::Comm) -> bool {

@@ -108,6 +108,7 @@ programs! {
     truncated: [0, 2];
     memory: [0, 1, 2, 5];
     odd_arguments: [0, 2, 3];
+    tools: [0, 1, 2, 3];
 }
 
 // Together, these programs test every example of five texts (lecture notes and parts of the MPI standard).

@@ -259,6 +259,34 @@ both! {
     }
 }
 
+both! {
+    /// A variable of communicators gets the address of a communicator, which is an integer.
+    MPI_T_pvar_handle_alloc PMPI_T_pvar_handle_alloc(session: raw::Tool, pvar_index: c_int, obj_handle: *mut c_void,
+        handle: *mut raw::Tool, count: *mut c_int) -> c_int {
+        let (mut comm, mut bind) = (raw::Comm(0), 0);
+        let mut object = obj_handle;
+        // SAFETY: the call ignores null addresses, and `bind` is a number. If the variable belongs to communicators, the
+        // object is the address of one (`# Safety`), unless it is a low address, where nothing is. The other arguments
+        // are the program's (`# Safety`).
+        unsafe {
+            let no_text = std::ptr::null_mut();
+            let no_number = std::ptr::null_mut();
+            (entries().MPI_T_pvar_get_info)(
+                pvar_index, no_text, no_number, no_number, no_number, std::ptr::null_mut(), std::ptr::null_mut(),
+                no_text, no_number, &raw mut bind, no_number, no_number, no_number,
+            );
+            if bind == raw::T_BIND_MPI_COMM && obj_handle as usize >= FIRST_ADDRESS {
+                comm = raw::Comm::to_ours(obj_handle.cast::<c_int>().read_unaligned());
+                object = (&raw mut comm).cast();
+            }
+            code::outcome((entries().MPI_T_pvar_handle_alloc)(session, pvar_index, object, handle, count))
+        }
+    }
+}
+
+/// No memory is below this address.
+const FIRST_ADDRESS: usize = 4096;
+
 /// Copies a status between C and Fortran, where it has the same bytes. Fails if there is none.
 ///
 /// # Safety

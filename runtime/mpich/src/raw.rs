@@ -50,6 +50,8 @@ pub const ERR_ARG: c_int = 13;
 pub const ERR_NO_MEM: c_int = 39;
 /// `MPI_ERR_LASTCODE`.
 pub const ERR_LASTCODE: c_int = 16383;
+/// `MPI_T_BIND_MPI_COMM`.
+pub const T_BIND_MPI_COMM: c_int = 2;
 /// `MPI_COMBINER_SUBARRAY`.
 pub const COMBINER_SUBARRAY: c_int = 111;
 /// `MPI_COMBINER_DARRAY`.

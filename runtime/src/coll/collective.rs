@@ -12,6 +12,8 @@ use crate::schedule::calls::{self, Kept};
 use crate::schedule::program::{Builder, Peer};
 use crate::schedule::sizes::COMPARE;
 use crate::schedule::table::Place;
+use crate::settings::CollectiveName;
+use crate::tools::counting::{self, Counter, Subject, Way};
 use crate::topo::Neighbors;
 use crate::{Error, ErrorKind, Plan, Result};
 use typepack_engine::Elements;
@@ -222,6 +224,7 @@ pub struct Prepared {
     // Rust drops fields in declaration order. `kept` must be dropped before the communicator, because freeing
     // the schedule in `kept` needs the communicator.
     kept: Kept,
+    name: CollectiveName,
     _keep: Communicator,
 }
 
@@ -238,13 +241,49 @@ impl Prepared {
     /// Returns [`ErrorKind::Request`] if the previous round is not complete, [`ErrorKind::ProcAborted`] if a
     /// rank has died, and the error of the round if the round fails before this call returns.
     pub unsafe fn start(&self) -> Result<Operation> {
+        if counting::is_wanted(Subject::Collectives) {
+            count_named(self.name, Way::Persistent);
+        }
         // SAFETY: the caller guarantees that the operation's memory stays valid until the round is complete
         // or detached (the only condition of `# Safety`). `Kept::start` requires the same.
         unsafe { self.kept.start() }
     }
 }
 
+#[cold]
+fn count_named(name: CollectiveName, way: Way) {
+    Counter::of_collective(name as usize, way).add(1);
+}
+
 impl Collective<'_> {
+    /// Returns the operation, as the settings and the counters name it.
+    #[inline]
+    pub(super) fn name(&self) -> CollectiveName {
+        match self {
+            Self::Barrier => CollectiveName::Barrier,
+            Self::Broadcast { .. } => CollectiveName::Bcast,
+            Self::Reduce { .. } => CollectiveName::Reduce,
+            Self::Allreduce { .. } => CollectiveName::Allreduce,
+            Self::Scan { .. } => CollectiveName::Scan,
+            Self::Exscan { .. } => CollectiveName::Exscan,
+            Self::Gather { .. } => CollectiveName::Gather,
+            Self::Allgather { .. } => CollectiveName::Allgather,
+            Self::AlltoallEqual { .. } => CollectiveName::Alltoall,
+            Self::Scatter { .. } => CollectiveName::Scatter,
+            Self::Alltoall { .. } => CollectiveName::Alltoallv,
+            Self::ReduceScatter { .. } => CollectiveName::ReduceScatter,
+            Self::Neighbors { .. } => CollectiveName::Neighbor,
+        }
+    }
+
+    /// Counts the call, if somebody asks for that.
+    #[inline]
+    pub(super) fn count(&self, way: Way) {
+        if counting::is_wanted(Subject::Collectives) {
+            count_named(self.name(), way);
+        }
+    }
+
     /// Returns the name of the method of [`Communicator`] that makes such a call.
     pub(super) fn method(&self) -> &'static str {
         match self {
@@ -345,6 +384,7 @@ impl Communicator {
     /// # Errors
     /// Returns the errors of [`run_raw`](Self::run_raw).
     pub(super) unsafe fn run_by_messages(&self, place: Place, call: &Collective<'_>) -> Result<()> {
+        call.count(Way::Messages);
         // SAFETY: the steps that `list` adds use only the memory of `call` and scratch memory of the
         // schedule. The caller guarantees that, until this function returns, the memory of `call` is valid
         // and nobody else changes it or accesses its written parts (conditions 1 to 3 of `# Safety`).
@@ -371,6 +411,7 @@ impl Communicator {
     /// has started, or the operation has already ended.
     #[doc(hidden)]
     pub unsafe fn start_raw(&self, call: &Collective<'_>) -> Result<Operation> {
+        call.count(Way::Nonblocking);
         if self.checks_calls() {
             // SAFETY: the conditions are those of this function.
             return unsafe { self.start_checked(call) };
@@ -483,7 +524,7 @@ impl Communicator {
         }
         let place = self.next_persistent_place();
         let kept = Kept::new(self.endpoint(), place, |steps| self.list(steps, call))?;
-        Ok(Prepared { kept, _keep: self.clone() })
+        Ok(Prepared { kept, name: call.name(), _keep: self.clone() })
     }
 
     /// Skips a blocking collective call, which the other ranks make by [`run_raw`](Self::run_raw). A rank calls this

@@ -41,7 +41,7 @@ use peers::Peers;
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use typepack_engine::{Elements, check_bounds};
 
 /// A group of ranks that can exchange messages. Messages of one communicator never match receives of another
@@ -52,6 +52,17 @@ use typepack_engine::{Elements, check_bounds};
 #[derive(Clone)]
 pub struct Communicator {
     shared: Arc<Shared>,
+}
+
+/// A communicator that may have been freed.
+#[derive(Debug)]
+pub(crate) struct WeakCommunicator(Weak<Shared>);
+
+impl WeakCommunicator {
+    /// Returns the communicator, if it has not been freed.
+    pub fn upgrade(&self) -> Option<Communicator> {
+        self.0.upgrade().map(|shared| Communicator { shared })
+    }
 }
 
 struct Shared {
@@ -180,6 +191,16 @@ impl Communicator {
         let peers = Peers::single(endpoint.rank());
         let context = endpoint.new_context() * Space::COUNT;
         Self { shared: Shared::new(endpoint, context, peers) }
+    }
+
+    /// Returns this communicator without keeping it alive.
+    pub(crate) fn downgrade(&self) -> WeakCommunicator {
+        WeakCommunicator(Arc::downgrade(&self.shared))
+    }
+
+    /// Returns the number of collective calls so far, modulo 2^32.
+    pub(crate) fn calls(&self) -> u64 {
+        self.shared.collectives.load(Ordering::Relaxed).into()
     }
 
     pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {

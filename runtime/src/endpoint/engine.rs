@@ -30,7 +30,7 @@ mod short;
 
 use self::fragments::Collection;
 use self::ledger::{CreditLedger, Freed};
-use super::matching::{Arrived, Matching, Unexpected};
+use super::matching::{Arrived, Matching, QueueCounts, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
 use crate::message::label::{Label, Sender};
@@ -39,6 +39,7 @@ use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
 use crate::process::Process;
 use crate::settings::{Forced, UNEXPECTED_MAX};
+use crate::tools::counting::{self, Subject};
 use crate::transport::choice::Terms;
 use crate::transport::choice::short_choice;
 use crate::transport::choice::tuning::Tuning;
@@ -48,7 +49,7 @@ use crate::transport::link::failure::{broken, lost, lost_at};
 use crate::transport::peer::Peer;
 use crate::transport::protocol::eager::Eager;
 use crate::transport::protocol::in_flight::{Advertised, Receive, Send, SendStage, received};
-use crate::transport::protocol::{Arrival, Matched, Payload, Work};
+use crate::transport::protocol::{Arrival, Carrier, Matched, Payload, Work};
 use crate::{Error, Plan, Result};
 use std::collections::HashMap;
 use typepack_engine::Elements;
@@ -98,6 +99,15 @@ pub struct MessageEngine {
     /// Number of messages that this rank has sent to itself and that found no posted receive. Another
     /// thread may be waiting for such a message in a probe; it looks again when this number changes.
     kept: u64,
+}
+
+/// Tells tools that a receive has matched a message from the process in slot `from`. `unexpected` says whether the
+/// message has waited for the receive.
+#[inline(always)]
+fn tell_match(from: Process, label: &Label, unexpected: bool) {
+    if counting::is_wanted(Subject::MessageMatched) {
+        label.tell(Subject::MessageMatched, from, unexpected.into());
+    }
 }
 
 impl MessageEngine {
@@ -174,6 +184,26 @@ impl MessageEngine {
     /// Returns the counters of sent messages.
     pub fn traffic(&self) -> Traffic {
         self.traffic
+    }
+
+    /// Returns the counters of the queues, and the number of bytes that the unexpected messages of other ranks occupy.
+    pub fn queues(&self) -> (QueueCounts, u64) {
+        (self.matching.counts(), self.ledger.total())
+    }
+
+    /// Returns the number of unexpected messages that wait in a context.
+    pub fn unexpected_in(&self, context: u64) -> u64 {
+        self.matching.messages_in(context)
+    }
+
+    /// Sets the length in bytes of the longest message that is sent eagerly, unless a protocol is forced. Returns
+    /// whether it has done so. `limit` must be at most `EAGER_MAX`.
+    pub fn set_eager_limit(&mut self, limit: u64) -> bool {
+        let free = self.terms.forced == Forced::Nothing;
+        if free {
+            self.terms.eager_limit = limit;
+        }
+        free
     }
 
     /// Returns the requests of this process.
@@ -328,7 +358,7 @@ impl MessageEngine {
         self.traffic.messages += 1;
         self.traffic.bytes += label.bytes;
         if dest.index() == self.fabric.rank() {
-            self.traffic.own += 1;
+            self.traffic.carried(Carrier::Own, &label, dest);
             // SAFETY: the arguments meet the conditions of `send` (condition of `# Safety`). `send_self` has the same
             // condition.
             return unsafe { self.send_self(layout, label, mode) };
@@ -353,7 +383,7 @@ impl MessageEngine {
             // condition of `send`, which the arguments meet).
             match unsafe { peer.fragments.send(&mut peer.link, with, layout, label, busy)? } {
                 Some((done, _)) if done == label.bytes => {
-                    self.traffic.fragments += 1;
+                    self.traffic.carried(Carrier::Fragments, &label, dest);
                     return Ok(None);
                 }
                 Some((done, method)) => stage = SendStage::Fragments(done, method),

@@ -28,6 +28,7 @@ use crate::message::envelope::Offer;
 use crate::message::label::{Label, Sender};
 use crate::message::payload::Kept;
 use crate::process::Process;
+use crate::tools::counting::{self, Subject};
 use crate::transport::protocol::types::Located;
 
 /// Where the data of an unexpected message is. Such a message arrived before its receive was posted.
@@ -88,6 +89,21 @@ pub struct Unexpected {
 pub struct Matching {
     posted: Posted,
     messages: Messages,
+    /// Number of messages that have been queued so far.
+    kept: u64,
+}
+
+/// What the queues hold, and what they have held, for the tool interface.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueueCounts {
+    /// Number of unexpected messages that wait now.
+    pub messages: u64,
+    /// Number of messages that have been queued so far.
+    pub messages_queued: u64,
+    /// Number of receives that wait now.
+    pub receives: u64,
+    /// Number of receives that have been queued so far.
+    pub receives_queued: u64,
 }
 
 impl Matching {
@@ -95,6 +111,18 @@ impl Matching {
     #[inline]
     pub fn none_waits(&self) -> bool {
         self.messages.none_waits()
+    }
+
+    /// Returns what the queues hold and have held.
+    pub fn counts(&self) -> QueueCounts {
+        let (receives, receives_queued) = self.posted.counts();
+        let (messages, messages_queued) = (self.messages.len() as u64, self.kept);
+        QueueCounts { messages, messages_queued, receives, receives_queued }
+    }
+
+    /// Returns the number of unexpected messages that wait in a context.
+    pub fn messages_in(&self, context: u64) -> u64 {
+        self.messages.count_in(context) as u64
     }
 
     /// Makes room for the receive with the request id `id`, so that [`Matching::post`] allocates nothing.
@@ -155,6 +183,10 @@ impl Matching {
     #[inline]
     pub fn keep(&mut self, source: Process, label: Label, what: Arrived) {
         let Label { context, tag, bytes, types } = label;
+        self.kept += 1;
+        if counting::is_wanted(Subject::MessageUnexpected) {
+            label.tell(Subject::MessageUnexpected, source, 0);
+        }
         self.messages.keep(context, source, Unexpected { tag, bytes, types, what });
     }
 

@@ -707,6 +707,25 @@ impl Endpoint {
         Ok(self.lock()?.core.engine.traffic())
     }
 
+    /// Calls `look` with the engine, also after finalization and after a panic. Returns `None` in a forked child.
+    pub fn inspect<R>(&self, look: impl FnOnce(&MessageEngine) -> R) -> Option<R> {
+        if fork::is_child() {
+            // Another thread of the parent may have held the lock at the fork.
+            return None;
+        }
+        let state = self.insist().unwrap_or_else(PoisonError::into_inner);
+        Some(look(&state.core.engine))
+    }
+
+    /// Returns the same as [`unrung`](Self::unrung), also after finalization and after a panic; `None` in a forked child.
+    pub fn late_news(&self) -> Option<u64> {
+        if fork::is_child() {
+            return None;
+        }
+        let state = self.insist().unwrap_or_else(PoisonError::into_inner);
+        Some(state.unrung + state.sleepers.missed)
+    }
+
     /// Returns how many times a thread slept for its whole time limit, and then found news for which no other rank or
     /// thread had woken it. If other ranks share its CPU, a rank that is about to wake this rank may be late, so the
     /// number may be above 0 without a fault.

@@ -26,6 +26,7 @@ use crate::message::Status;
 use crate::shm::waiting::Kind;
 use crate::sys::files::FileKind;
 use crate::sys::fork;
+use crate::tools::counting::{self, Counter, Subject};
 use crate::{Error, ErrorKind, FileErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::sync::Arc;
@@ -280,7 +281,8 @@ impl Inner {
             // SAFETY: the caller guarantees the memory of the access (the condition of `# Safety`).
             Ok((Checked { memory, view, .. }, start)) => self
                 .queue_up(write)
-                .map(|()| unsafe { self.run(view, write, *memory, *start, Waiter::Program) }),
+                .map(|()| unsafe { self.run(view, write, *memory, *start, Waiter::Program) })
+                .map(|moved| counted(write, moved)),
             Err(error) => Err(error.clone()),
         };
         made.unwrap_or_else(|error| (0, Err(error)))
@@ -380,6 +382,20 @@ impl Inner {
 /// The agreement on the positions of an ordered access is one on the arguments too.
 fn agrees_first(access: Access) -> bool {
     access.write && access.collective && access.position != Position::Shared
+}
+
+/// Counts an access that has moved data in this direction, if somebody asks for that.
+#[inline]
+pub(super) fn counted(write: bool, moved: Transferred) -> Transferred {
+    if counting::is_wanted(Subject::Files) {
+        let (accesses, bytes) = match write {
+            true => (Counter::WRITES, Counter::BYTES_WRITTEN),
+            false => (Counter::READS, Counter::BYTES_READ),
+        };
+        accesses.add(1);
+        bytes.add(moved.0);
+    }
+    moved
 }
 
 /// Returns the view byte at which etype `at` begins. Checks that the view reaches as far as an access of

@@ -17,6 +17,7 @@
 //! The program completes the request with the same calls as the request of a message. A program that abandons
 //! the request waits until no thread uses its memory any more.
 
+use super::access::counted;
 use super::agree::{self, Waiter};
 use super::file::Inner;
 use super::transfer::Transferred;
@@ -333,11 +334,16 @@ impl Job {
     fn run(&self) -> Transferred {
         let moved = catch_unwind(AssertUnwindSafe(|| match &self.task {
             Task::Done((bytes, result)) => (*bytes, result.clone()),
-            Task::Converted { view, data, start } => self.file.run_packed(view, data, *start),
+            Task::Converted { view, data, start } => {
+                counted(true, self.file.run_packed(view, data, *start))
+            }
             Task::Access { view, write, memory, start } => {
                 // SAFETY: whoever started the operation guarantees that the memory stays valid until the
                 // operation is complete or detached (`start`). `detach` waits while this thread works.
-                unsafe { self.file.run(view, *write, memory.view(), *start, Waiter::Background) }
+                let moved = unsafe {
+                    self.file.run(view, *write, memory.view(), *start, Waiter::Background)
+                };
+                counted(*write, moved)
             }
         }));
         moved.unwrap_or_else(|_| {

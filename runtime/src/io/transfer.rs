@@ -35,6 +35,7 @@ use crate::endpoint::progress::Endpoint;
 use crate::settings::FileMethod;
 use crate::sys::files::{self, FileKind, SizeSignal};
 use crate::sys::mapped::{self, FileMapping};
+use crate::tools::counting::{self, Counter, Subject};
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -502,6 +503,9 @@ pub(super) unsafe fn run(
         let moved = unsafe { through_window(file, windows, view, write, memory, start, &mut done) };
         match moved {
             Ok(true) => {
+                if counting::is_wanted(Subject::Files) {
+                    Counter::MAPPED.add(1);
+                }
                 finished(done);
                 return (done, Ok(()));
             }

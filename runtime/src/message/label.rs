@@ -5,6 +5,8 @@
 //! (`envelope.rs`) contains the label.
 
 use crate::process::Process;
+use crate::tools::counting::Subject;
+use crate::tools::raised::raise;
 pub use crate::status::Status;
 
 /// The largest tag that a message can have (`MPI_TAG_UB`; MPI-5.0 section 9.1.2).
@@ -141,5 +143,16 @@ impl Label {
     #[inline]
     pub(crate) fn is_internal(&self) -> bool {
         !self.context.is_multiple_of(SPACES)
+    }
+
+    /// Tells tools what happens to this message between the process in slot `other` and this one, if it is a message of
+    /// the program. `more` is the last value of the event.
+    #[cold]
+    #[inline(never)]
+    pub fn tell(&self, subject: Subject, other: Process, more: u64) {
+        if self.context.is_multiple_of(SPACES) {
+            // A tag is a C integer.
+            raise(subject, [other.index() as u64, u64::from(self.tag as u32), self.bytes, more]);
+        }
     }
 }

@@ -22,6 +22,7 @@ use crate::commit::commit;
 use crate::rma::accumulate::atomic::ElementUpdate;
 use crate::rma::accumulate::mechanism::{Site, Turn};
 use crate::rma::accumulate::ranges::{Held, RANGE, range_of};
+use crate::tools::counting::{Counter, count_access};
 use crate::{Datatype, Error, ErrorClass, ErrorKind, Named, Plan, Result};
 use std::sync::{OnceLock, PoisonError};
 use typepack_engine::{Cursor, Elements, pack_raw, unpack_raw};
@@ -294,7 +295,8 @@ impl Window {
         }
         if bytes == 0 {
             // A call without data succeeds even if the operation is not defined on the type.
-            return self.locate(target, displacement, plan, count).map(drop);
+            let done = self.locate(target, displacement, plan, count).map(drop);
+            return done.inspect(|()| count_access(Counter::ACCUMULATES));
         }
         let Some(element) = Element::of(plan, "target_datatype")? else { return Ok(()) };
         for (part, argument) in [(from, "origin_datatype"), (result, "result_datatype")] {
@@ -307,6 +309,7 @@ impl Window {
         let combine = element.combine(update)?;
         let located = self.locate(target, displacement, plan, count)?;
         let located = self.in_order(located, target, displacement, || element.by_name().is_ok())?;
+        count_access(Counter::ACCUMULATES);
         let origin = match located {
             Located::Here(origin) => origin,
             Located::There(offset) => {
@@ -370,6 +373,7 @@ impl Window {
             return Err(Error::new(ErrorKind::Engine(ErrorClass::TYPE), "datatype", detail));
         }
         let located = self.locate(target, displacement, plan, 1)?;
+        count_access(Counter::ACCUMULATES);
         let at = match self.in_order(located, target, displacement, || true)? {
             Located::Here(at) => at,
             Located::There(offset) => {

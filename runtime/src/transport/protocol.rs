@@ -25,6 +25,8 @@ use super::link::fabric::Fabric;
 use crate::Result;
 use crate::message::envelope::Offer;
 use crate::message::label::{Label, Shape};
+use crate::process::Process;
+use crate::tools::counting::{self, Subject};
 use crate::transport::protocol::in_flight::RequestTable;
 use crate::transport::protocol::types::Located;
 use typepack_engine::contiguous::Method;
@@ -51,21 +53,39 @@ pub struct Traffic {
     pub private: u64,
 }
 
+/// The protocol that carries a message, as the event of the tool interface names it.
+#[derive(Clone, Copy, Debug)]
+pub enum Carrier {
+    Eager,
+    Fragments,
+    Pipeline,
+    Heap,
+    Private,
+    Own,
+}
+
 impl Traffic {
-    /// Returns the number of messages of each protocol, with its name. Their sum is the number of all messages. The
-    /// last protocol is none: messages that were refused or cancelled, or are still under way.
-    pub fn parts(&self) -> [(&'static str, u64); 7] {
+    /// Counts a message to `dest` that this protocol carries.
+    #[inline(always)]
+    pub fn carried(&mut self, by: Carrier, label: &Label, dest: Process) {
+        *match by {
+            Carrier::Eager => &mut self.eager,
+            Carrier::Fragments => &mut self.fragments,
+            Carrier::Pipeline => &mut self.pipelined,
+            Carrier::Heap => &mut self.fused,
+            Carrier::Private => &mut self.private,
+            Carrier::Own => &mut self.own,
+        } += 1;
+        if counting::is_wanted(Subject::ProtocolChosen) {
+            label.tell(Subject::ProtocolChosen, dest, by as u64);
+        }
+    }
+
+    /// Returns the number of messages that no protocol has carried: they were refused or cancelled, or are still under
+    /// way.
+    pub fn not_delivered(&self) -> u64 {
         let Self { messages, bytes: _, own, eager, fragments, pipelined, fused, private } = *self;
-        let carried = own + eager + fragments + pipelined + fused + private;
-        [
-            ("eager", eager),
-            ("parts", fragments),
-            ("pipeline", pipelined),
-            ("heap", fused),
-            ("cma", private),
-            ("to itself", own),
-            ("not delivered", messages.saturating_sub(carried)),
-        ]
+        messages.saturating_sub(own + eager + fragments + pipelined + fused + private)
     }
 }
 

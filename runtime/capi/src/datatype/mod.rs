@@ -3,6 +3,7 @@
 //! commits a datatype with the runtime.
 
 pub mod attribute;
+pub mod describe;
 pub mod pack;
 
 pub use typepack_capi_datatype::handle::thread_cache::Held;

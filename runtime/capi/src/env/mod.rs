@@ -5,7 +5,6 @@
 //! that `MPI_Alloc_mem` returns, so that `MPI_Free_mem` can refuse any other memory.
 
 pub mod fortran;
-pub mod tools;
 pub mod version;
 
 use crate::abi;

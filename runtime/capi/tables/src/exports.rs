@@ -6,8 +6,7 @@
 //! (`abi/built.csv`) converts each pointer to the parameter type of its implementation (`crate::argument`)
 //! and passes the arguments on. The conversion relies on what the C caller promises about the pointer. An
 //! exported function that is not implemented clears its outputs and fails with
-//! `MPI_ERR_UNSUPPORTED_OPERATION`; a function of the tool interface that is not implemented returns an error
-//! code of its own. A function with a short way first tries that. `MPI_X` and `PMPI_X` each have the whole
+//! `MPI_ERR_UNSUPPORTED_OPERATION`. A function with a short way first tries that. `MPI_X` and `PMPI_X` each have the whole
 //! body, so that a tool that replaces `MPI_X` still reaches the library through `PMPI_X`.
 
 use super::ctype::rust;
@@ -88,12 +87,11 @@ fn clear(function: &Function) -> String {
     for p in function.parameters.iter().filter(|_| !frees(function)) {
         let null = match p.c_type.as_str() {
             "int*" if p.array => {
-                let call = match (p.name.as_str(), has("maxprocs"), has("len")) {
-                    ("indices", _, true) => "no_entries(FromC::from_c(indices), len)",
-                    ("array_of_errcodes", true, _) => {
+                let call = match (p.name.as_str(), has("maxprocs")) {
+                    ("array_of_errcodes", true) => {
                         "no_children(FromC::from_c(array_of_errcodes), maxprocs, root, comm)"
                     }
-                    ("array_of_errcodes", false, _) => {
+                    ("array_of_errcodes", false) => {
                         "none_of_children(FromC::from_c(array_of_errcodes), \
                          FromC::from_c(array_of_maxprocs), count, root, comm)"
                     }
@@ -103,22 +101,11 @@ fn clear(function: &Function) -> String {
                 continue;
             }
             _ if p.array => continue,
-            "char*" if has(&format!("{}_len", p.name)) => {
-                let _ = writeln!(
-                    text,
-                    "{TRUST}        unsafe {{ crate::outputs::no_text(FromC::from_c({0}), \
-                     FromC::from_c({0}_len)) }};",
-                    name(p)
-                );
-                continue;
-            }
-            "int*" if p.name.strip_suffix("_len").is_some_and(has) => continue,
             "int*" | "MPI_Aint*" | "MPI_Count*" | "MPI_Offset*" => match p.name.as_str() {
                 "argc" | "position" => continue,
                 _ => "0".to_owned(),
             },
-            "char*" | "MPI_T_source_order*" => "0".to_owned(),
-            tool if tool.starts_with("MPI_T_") && tool.ends_with('*') => "raw::Tool(0)".to_owned(),
+            "char*" => "0".to_owned(),
             handle if handle.strip_suffix('*').is_some_and(|h| HANDLES.contains(&h)) => {
                 format!("raw::{}::NULL", &handle["MPI_".len()..handle.len() - 1])
             }
@@ -210,9 +197,6 @@ fn export(
                     None => body,
                 }
             }
-        }
-        None if f.name.starts_with("MPI_T_") => {
-            format!("{}    crate::entry::tool_not_built()\n", clear(f))
         }
         None => {
             // A program may create a session before it calls init, or without ever calling init.

@@ -82,34 +82,10 @@ static void *not_main(void *nothing)
     return nothing;
 }
 
-/* Checks what the tool interface says about variables that it does not have, before and after its init. */
-static void tools(void)
-{
-    int provided, n;
-    CHECK(MPI_T_cvar_get_num(&n) == MPI_T_ERR_NOT_INITIALIZED);
-    CHECK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS);
-    int (*numbers[])(int *) = {MPI_T_cvar_get_num,     MPI_T_pvar_get_num,  MPI_T_category_get_num,
-                               MPI_T_category_changed, MPI_T_event_get_num, MPI_T_source_get_num};
-    for (int i = 0; i < 6; i++) {
-        n = -7;
-        CHECK(numbers[i](&n) == MPI_SUCCESS && n == 0);
-        CHECK(numbers[i](NULL) == MPI_T_ERR_INVALID);
-    }
-    int (*indices[])(const char *, int *) = {MPI_T_cvar_get_index, MPI_T_category_get_index,
-                                             MPI_T_event_get_index};
-    for (int i = 0; i < 3; i++) {
-        n = -7;
-        CHECK(indices[i]("no such name", &n) == MPI_T_ERR_INVALID_NAME && n == 0);
-    }
-    CHECK(MPI_T_pvar_get_index("no such name", MPI_T_PVAR_CLASS_COUNTER, &n) == MPI_T_ERR_INVALID_NAME);
-    OK(MPI_T_finalize());
-}
-
 int main(int argc, char **argv)
 {
     int flag = -1, rank = -1, size = -1, provided = -1, level = -1;
     initialized(0, 0);
-    tools();
     always(NULL);
     by_a_thread(always);
     OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided));

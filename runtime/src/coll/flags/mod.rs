@@ -38,7 +38,7 @@ use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::region::{LOST, tell};
 use crate::schedule::table::Place;
-use crate::settings::{CollectiveMethod, CollectiveName, Settings};
+use crate::settings::{CollectiveMethod, Settings};
 use crate::shm::cells::{CALLS, CELLS, Seat, step};
 use crate::{Error, ErrorKind, Result};
 use block::Block;
@@ -291,24 +291,9 @@ pub(super) fn are_possible(comm: &Communicator) -> bool {
 /// Returns the method of calls of this kind that the settings force, or `Auto`.
 #[inline]
 fn method(call: &Collective<'_>) -> CollectiveMethod {
-    let name = match call {
-        Collective::Barrier => CollectiveName::Barrier,
-        Collective::Broadcast { .. } => CollectiveName::Bcast,
-        Collective::Reduce { .. } => CollectiveName::Reduce,
-        Collective::Allreduce { .. } => CollectiveName::Allreduce,
-        Collective::Scan { .. } => CollectiveName::Scan,
-        Collective::Exscan { .. } => CollectiveName::Exscan,
-        Collective::Gather { .. } => CollectiveName::Gather,
-        Collective::Allgather { .. } => CollectiveName::Allgather,
-        Collective::AlltoallEqual { .. } => CollectiveName::Alltoall,
-        Collective::Scatter { .. } => CollectiveName::Scatter,
-        Collective::Alltoall { .. } => CollectiveName::Alltoallv,
-        Collective::ReduceScatter { .. } => CollectiveName::ReduceScatter,
-        Collective::Neighbors { .. } => CollectiveName::Neighbor,
-    };
     // Without valid settings, there are no cells.
     let settings = Settings::current();
-    settings.map_or(CollectiveMethod::Messages, |settings| settings.collectives.of(name))
+    settings.map_or(CollectiveMethod::Messages, |settings| settings.collectives.of(call.name()))
 }
 
 /// Returns whether the call combines elements with a user's function.

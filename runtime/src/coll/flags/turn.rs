@@ -41,6 +41,7 @@ use crate::settings::CollectiveMethod;
 use crate::shm::cells::{STEPS, Seat, WORDS, call_of, last_step};
 use crate::shm::waiting::Kind;
 use crate::sys::clock;
+use crate::tools::counting;
 use crate::{Plan, Result};
 use std::ops::Range;
 use std::time::Instant;
@@ -187,6 +188,9 @@ impl<'t> Turn<'t> {
             // SAFETY: the conditions of `by_messages` are those of this function.
             return unsafe { self.by_messages(place, call) };
         };
+        if !matches!(call, Collective::Alltoall { send: None, .. }) {
+            call.count(counting::Way::Cells);
+        }
         match *call {
             Collective::Barrier => self.barrier(),
             Collective::Broadcast { ref part, root } => {

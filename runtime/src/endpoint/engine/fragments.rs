@@ -116,6 +116,7 @@ impl MessageEngine {
         self.requests.make_room()?;
         let Posting { layout, capacity, .. } = posting;
         let Label { tag, bytes: total, .. } = label;
+        tell_match(Process::new(from), &label, false);
         let far = self.fabric.is_far(from);
         self.tuning.fragments.begin(from, far, total, method, self.tuning.is_idle());
         let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
@@ -191,6 +192,7 @@ impl MessageEngine {
         let target = match self.matching.find(Process::new(from), &label) {
             Some(at) => {
                 let id = self.matching.remove(at);
+                tell_match(Process::new(from), &label, false);
                 if let Some(refusal) = self.refusal(from, &label, id)? {
                     self.requests.complete(id, Err(refusal));
                     Target::Nowhere

@@ -253,6 +253,9 @@ impl MessageEngine {
                 Found::Recalled => return Ok(()),
             },
         };
+        if receive.is_some() {
+            tell_match(Process::new(from), &label, false);
+        }
         let Some(receive) = receive else {
             self.matching.make_room_to_keep()?;
             let len = label.bytes as usize;
@@ -332,7 +335,10 @@ impl MessageEngine {
         peer.link.contact(&self.fabric)?;
         let located = peer.locate(&self.fabric, (offer.id, label.bytes), place)?;
         let receive = match self.meet_receive(from, &label, offer) {
-            Found::Receive(receive) => receive,
+            Found::Receive(receive) => {
+                tell_match(Process::new(from), &label, false);
+                receive
+            }
             Found::Nobody => {
                 self.keep(from, label, Arrived::Rts(offer, located));
                 return Ok(());

@@ -148,7 +148,6 @@ impl CreditLedger {
     }
 
     /// Returns the number of bytes that all messages occupy.
-    #[cfg(test)]
     pub fn total(&self) -> u64 {
         self.total
     }

@@ -24,6 +24,7 @@ impl MessageEngine {
         let status = Status { source: self.fabric.rank(), tag: label.tag, bytes: label.bytes };
         let own = Process::new(self.fabric.rank());
         if let Some(id) = self.matching.arrive(own, &label) {
+            tell_match(own, &label, false);
             let Some(receive) = self.requests.receive(id) else {
                 return Err(lost("a matched receive", id));
             };

@@ -85,8 +85,13 @@ impl MessageEngine {
             if from.index() != self.fabric.rank() {
                 self.taken(from.index(), &message.what);
             }
-            let Some(offer) = message.what.offer() else { return Some((from, message)) };
-            if self.peers[from.index()].claim(*offer) {
+            let is_ours = match message.what.offer() {
+                None => true,
+                Some(offer) => self.peers[from.index()].claim(*offer),
+            };
+            if is_ours {
+                let Unexpected { tag, bytes, types, .. } = message;
+                tell_match(from, &Label { context, tag, bytes, types }, true);
                 return Some((from, message));
             }
         }

@@ -174,7 +174,9 @@ impl MessageEngine {
         let chooses =
             label.bytes >= LEAST as u64 && self.tuning.chooses() && layout.plan.is_contiguous();
         let sent = Eager::send(tx, &self.fabric, label, chooses, pack)?;
-        self.traffic.eager += u64::from(sent);
+        if sent {
+            self.traffic.carried(Carrier::Eager, &label, Process::new(dest));
+        }
         Ok(sent)
     }
 
@@ -234,6 +236,7 @@ impl MessageEngine {
             return Ok(Some(false));
         }
         let (id, status) = (self.matching.remove(at), head.status(from));
+        tell_match(Process::new(from), &head.label, false);
         Self::fetch_following(rx, &head);
         let delivered = self.requests.deliver(id, |receive| {
             if let Sink::Memory(layout) = &receive.sink {
@@ -354,6 +357,7 @@ impl MessageEngine {
         // packed size of the layout (third condition).
         unsafe { head.unpack(rx, layout, head.label.bytes.min(*capacity)) };
         Self::free_head(rx, fabric, from, head);
+        tell_match(Process::new(from), &head.label, false);
         received(head.status(from), *capacity, None).map(Glance::Done)
     }
 

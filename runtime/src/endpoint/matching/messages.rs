@@ -92,6 +92,16 @@ impl Messages {
         self.lists.is_empty()
     }
 
+    /// Returns the number of messages that wait.
+    pub fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Returns the number of messages that wait in a context.
+    pub fn count_in(&self, context: u64) -> usize {
+        self.entries.iter().flatten().filter(|entry| entry.context == context).count()
+    }
+
     #[inline]
     pub(super) fn find(&mut self, key: Key) -> Option<u32> {
         if self.lists.is_empty() {

@@ -36,6 +36,11 @@ pub struct Posted {
 }
 
 impl Posted {
+    /// Returns the number of receives that wait, and of those that have been added so far.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.waiting.iter().sum::<usize>() as u64, self.stamp)
+    }
+
     /// Makes room for the receive with the request id `id`.
     ///
     /// # Errors

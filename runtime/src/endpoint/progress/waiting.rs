@@ -7,6 +7,8 @@ use super::record::Recorded;
 use super::*;
 use crate::endpoint::requests::Requests;
 use crate::sys::futex::Woken;
+use crate::tools::counting::{self, Subject};
+use crate::tools::raised;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use typepack_engine::choice::{Chooser, Pick};
 
@@ -184,6 +186,15 @@ impl Pauses {
     }
 }
 
+/// Tells tools that a call begins or ends to wait.
+#[inline(always)]
+fn raise_of_wait(subject: Subject, state: &State) {
+    if counting::is_wanted(subject) {
+        let operations = state.core.engine.requests_ref().in_flight() as u64;
+        raised::raise(subject, [operations, 0, 0, 0]);
+    }
+}
+
 impl State {
     /// Returns what a thread awaits that has just looked for `awaited`, and has not found it.
     fn awaits(&self, awaited: &Awaited) -> Awaits {
@@ -288,7 +299,14 @@ impl Endpoint {
     ) -> Result<R> {
         // The inner function returns without the lock, so this value may be dropped here.
         let mut recorded = Recorded::none(self);
-        self.wait_recorded(state, nap, (awaited, &mut recorded), &mut done)
+        raise_of_wait(Subject::WaitBegun, &state);
+        let answer = self.wait_recorded(state, nap, (awaited, &mut recorded), &mut done);
+        if counting::is_wanted(Subject::WaitEnded)
+            && let Ok(state) = self.lock()
+        {
+            raise_of_wait(Subject::WaitEnded, &state);
+        }
+        answer
     }
 
     #[inline]
@@ -358,7 +376,9 @@ impl Endpoint {
     ) -> LockResult<MutexGuard<'a, State>> {
         let (ticket, bell) = state.sleepers.enter(awaits);
         drop(state);
+        let since = counting::begin_sleep();
         bell.wait(time);
+        counting::end_sleep(since);
         let mut locked = self.insist();
         let (Ok(state) | Err(state)) = locked.as_mut().map_err(PoisonError::get_mut);
         let woken = state.sleepers.leave(ticket, bell);
@@ -473,7 +493,9 @@ impl Endpoint {
             let nap = state.core.nap().map_or(NAP, |nap| nap.min(NAP));
             self.record(&mut state, awaited, recorded, std::mem::take(&mut news));
             drop(state);
+            let since = counting::begin_sleep();
             let slept = self.fabric.sleep(seen, nap);
+            counting::end_sleep(since);
             state = self.lock()?;
             match slept {
                 Ok(woken) => {

@@ -14,6 +14,7 @@ use crate::coll::Combine;
 use crate::rma::direct::copy_short;
 use crate::rma::{Update, Window};
 use crate::sys::fork;
+use crate::tools::counting::{Counter, count_access};
 use crate::{Named, Result};
 use std::sync::atomic::Ordering;
 
@@ -55,6 +56,7 @@ impl Window {
             self.note_stores();
             self.site(target).note_single();
         }
+        count_access(Counter::ACCUMULATES);
         true
     }
 
@@ -78,6 +80,7 @@ impl Window {
         // mapped as long as the window lives.
         unsafe { copy_short(from, to, bytes) };
         self.note_stores();
+        count_access(Counter::PUTS);
         true
     }
 
@@ -105,6 +108,7 @@ impl Window {
         if to.addr().wrapping_add(bytes).wrapping_sub(first) < length.wrapping_add(bytes) {
             self.note_stores();
         }
+        count_access(Counter::GETS);
         true
     }
 
@@ -138,6 +142,7 @@ impl Window {
         if update.is_store() {
             self.note_stores();
         }
+        count_access(Counter::ACCUMULATES);
         true
     }
 
@@ -209,6 +214,7 @@ impl Window {
         let done = unsafe { run.update(at, offset, elements, values, &mut None) };
         self.note_stores();
         run.note(true);
+        count_access(Counter::ACCUMULATES);
         done.map(|()| true)
     }
 
@@ -238,6 +244,7 @@ impl Window {
         // by instructions as long as `inside` lives. The caller guarantees the other elements (`# Safety`).
         unsafe { atomic::exchange(is_wide, at, compare, new, result) };
         drop(inside);
+        count_access(Counter::ACCUMULATES);
         true
     }
 

@@ -5,6 +5,7 @@
 use crate::rma::Window;
 use crate::rma::request::requests::Far;
 use crate::rma::window::target::Located;
+use crate::tools::counting::{Counter, count_access};
 use crate::{Error, ErrorKind, Plan, Result};
 use typepack_engine::{Elements, contiguous, copy_raw};
 
@@ -135,6 +136,7 @@ impl Window {
             // condition of `# Safety`). The bytes at the target lie in the window (`direct`).
             unsafe { copy_short(from.origin.wrapping_offset(near as isize), to, bytes) };
             self.note_stores();
+            count_access(Counter::PUTS);
             return Ok(());
         }
         // SAFETY: the caller guarantees the elements of `from` (the condition of `# Safety`), which is the condition of
@@ -214,6 +216,7 @@ impl Window {
             unsafe { copy_short(from, to.origin.wrapping_offset(near as isize), bytes) };
             // The buffer may lie in the memory of the window.
             self.note_stores();
+            count_access(Counter::GETS);
             return Ok(());
         }
         // SAFETY: the caller guarantees the elements of `to` (the condition of `# Safety`), which is the condition of
@@ -284,6 +287,7 @@ impl Window {
             Some(place) => place,
             None => self.locate(target, displacement, plan, count)?,
         };
+        count_access(if call == Call::Put { Counter::PUTS } else { Counter::GETS });
         let origin = match place {
             Located::Here(memory) => memory,
             Located::There(offset) => {

@@ -16,7 +16,7 @@
 //!
 //! `peer.rs` uses this file for each such envelope.
 
-use super::Work;
+use super::{Carrier, Work};
 use super::in_flight::{Advertised, RequestTable, Send, SendStage};
 use crate::message::envelope::Space;
 use crate::message::label::Status;
@@ -74,7 +74,7 @@ pub fn cts<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
     let offered = |stage| matches!(stage, SendStage::Offered(_));
     let send = answered(work.requests, from, id, offered, "CTS of a message without an RTS")?;
     send.stage = SendStage::Streaming(0);
-    work.traffic.pipelined += 1;
+    work.traffic.carried(Carrier::Pipeline, &send.label, send.dest);
     Ok(())
 }
 
@@ -88,8 +88,12 @@ pub fn fin<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
     let send =
         answered(work.requests, from, id, advertised, "FIN of a message whose RTS named no place")?;
     match send.stage {
-        SendStage::Offered(Advertised::In(Space::Heap)) => work.traffic.fused += 1,
-        SendStage::Offered(Advertised::In(Space::Private)) => work.traffic.private += 1,
+        SendStage::Offered(Advertised::In(Space::Heap)) => {
+            work.traffic.carried(Carrier::Heap, &send.label, send.dest);
+        }
+        SendStage::Offered(Advertised::In(Space::Private)) => {
+            work.traffic.carried(Carrier::Private, &send.label, send.dest);
+        }
         _ => {}
     }
     complete(work, id);

@@ -7,7 +7,7 @@
 //! [`Protocol`], as the messages of all other protocols do.
 
 use super::in_flight::{RequestTable, SendStage, received};
-use super::{Arrival, CopyPlan, Matched, Offered, Protocol, Work};
+use super::{Arrival, Carrier, CopyPlan, Matched, Offered, Protocol, Work};
 use crate::Result;
 use crate::message::envelope::{self, Envelope, INLINE_MAX};
 use crate::message::label::{Label, Status};
@@ -122,9 +122,9 @@ impl Protocol for Eager {
             if !Self::send(tx, work.fabric, label, chooses, pack)? {
                 return Ok(no_room(tx, label));
             }
-            let Label { tag, bytes, .. } = label;
+            let (Label { tag, bytes, .. }, dest) = (label, send.dest);
             work.requests.complete(id, Ok(Status { source: work.fabric.rank(), tag, bytes }));
-            work.traffic.eager += 1;
+            work.traffic.carried(Carrier::Eager, &label, dest);
             return Ok(Offered::Written);
         }
         let Some(room) = tx.reserve(work.fabric, label.bytes as usize)? else {
@@ -132,9 +132,9 @@ impl Protocol for Eager {
         };
         pack(tx.area.payload(room.offset));
         send.stage = SendStage::Unacknowledged;
-        let offer = send.offer(id);
+        let (offer, dest) = (send.offer(id), send.dest);
         tx.publish(work.fabric, room, &Envelope::Synchronous(label, offer));
-        work.traffic.eager += 1;
+        work.traffic.carried(Carrier::Eager, &label, dest);
         Ok(Offered::Written)
     }
 

@@ -13,7 +13,7 @@
 //! that finds the ring full stays at the head of the queue (`link.rs`), and no other envelope overtakes it.
 
 use super::in_flight::{RequestTable, SendStage};
-use super::{CopyPlan, Matched, Offered, Protocol, Work};
+use super::{Carrier, CopyPlan, Matched, Offered, Protocol, Work};
 use crate::message::envelope::{Envelope, FRAGMENT_MAX};
 use crate::message::label::{Label, Shape, Status};
 use crate::settings::Forced;
@@ -194,7 +194,7 @@ impl Protocol for Fragments {
             send.stage = SendStage::Fragments(done, method);
             return Ok(Offered::NoRoom);
         }
-        work.traffic.fragments += 1;
+        work.traffic.carried(Carrier::Fragments, &label, send.dest);
         let status = Status { source: work.fabric.rank(), tag: label.tag, bytes: label.bytes };
         work.requests.complete(id, Ok(status));
         Ok(Offered::Written)

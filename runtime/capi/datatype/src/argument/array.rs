@@ -131,6 +131,13 @@ impl<T> OutArray<T> {
 #[repr(transparent)]
 pub struct InOutArray<T>(pub(super) *mut T);
 
+impl OutArray<u8> {
+    /// Returns the array that begins after the first `bytes` bytes of this one.
+    pub fn behind(self, bytes: usize) -> Self {
+        Self(self.0.wrapping_add(bytes))
+    }
+}
+
 impl<T> InOutArray<T> {
     /// Returns the same array as an [`Array`], for reading.
     pub fn input(self) -> Array<T> {
@@ -187,6 +194,14 @@ impl<T> From<Place<T>> for Places<T> {
 impl FromC<*mut c_void> for Array<u8> {
     #[inline(always)]
     unsafe fn from_c(pointer: *mut c_void) -> Self {
+        Self(pointer.cast())
+    }
+}
+
+/// Converts an argument of type `const void *` to an array of bytes that the call reads.
+impl FromC<*const c_void> for Array<u8> {
+    #[inline(always)]
+    unsafe fn from_c(pointer: *const c_void) -> Self {
         Self(pointer.cast())
     }
 }
