@@ -54,6 +54,8 @@ pub enum ErrorKind {
     File(FileErrorKind),
     /// A one-sided call, or another call on a window, failed.
     Window(WindowErrorKind),
+    /// Processes cannot be started, or processes cannot meet.
+    Process(ProcessErrorKind),
     /// The library is not initialised, is already finalised, or is used in a forked child.
     State,
     /// The operating system refused a call, or another rank broke the protocol or could not send its data.
@@ -126,6 +128,23 @@ pub enum WindowErrorKind {
     Flavor = 57,
 }
 
+/// The kind of an error about starting processes or connecting with them. The number of a kind is its MPI error class
+/// (MPI-5.0 chapter 11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProcessErrorKind {
+    /// A hint about a command has a value that is not allowed.
+    HintValue = 33,
+    /// No service has been published under the name.
+    Name = 38,
+    /// There is no such port.
+    Port = 43,
+    /// A service that is published already, or is not published.
+    Service = 51,
+    /// The processes cannot be started.
+    Spawn = 53,
+}
+
 /// A runtime error: a kind and one sentence that begins with the argument's name.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -178,6 +197,11 @@ impl Error {
         self.argument
     }
 
+    /// Returns the text without the name of the argument.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// Returns the MPI error class of this error (MPI-5.0 section 9.4).
     pub fn class(&self) -> ErrorClass {
         self.kind.class()
@@ -206,6 +230,7 @@ impl ErrorKind {
             ErrorKind::NoMemory => ErrorClass::NO_MEM,
             ErrorKind::File(kind) => ErrorClass(kind as i32),
             ErrorKind::Window(kind) => ErrorClass(kind as i32),
+            ErrorKind::Process(kind) => ErrorClass(kind as i32),
             ErrorKind::State | ErrorKind::Other => ErrorClass::OTHER,
             ErrorKind::Internal => ErrorClass::INTERN,
         }

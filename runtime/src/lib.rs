@@ -63,6 +63,7 @@ mod message;
 mod placement;
 mod process;
 mod process_set;
+mod processes;
 mod region;
 mod request;
 pub mod rma;
@@ -89,7 +90,7 @@ pub use comm::{
 pub use commit::jit;
 pub use commit::{commit, plans_at_commit, threads};
 pub use equivalence::{Buffer, BufferMut, Elements, ElementsMut, Equivalence};
-pub use error::{Error, ErrorKind, FileErrorKind, Result, WindowErrorKind};
+pub use error::{Error, ErrorKind, FileErrorKind, ProcessErrorKind, Result, WindowErrorKind};
 pub use memory::{SharedBuffer, give_back_memory};
 pub use message::{Operation, Source, Status, TAG_UB, Tag};
 #[cfg(feature = "ndarray")]
@@ -98,6 +99,7 @@ pub use ndarray;
 pub use placement::Distance;
 pub use placement::{Cpu, Placement, Resource};
 pub use process_set::ProcessSet;
+pub use processes::{Command, Spawned};
 pub use region::SharedRegion;
 pub use topo::dims_create;
 pub use typepack_engine as engine;

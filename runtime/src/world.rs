@@ -11,7 +11,7 @@ use crate::comm::{Communicator, Group};
 use crate::commit::{self, counters};
 use crate::endpoint::progress::{Endpoint, spin_time};
 use crate::io as files;
-use crate::memory::{self, SharedBuffer};
+use crate::memory::SharedBuffer;
 use crate::placement::Placement;
 use crate::process_set::{ProcessSet, process_sets};
 use crate::rma;
@@ -20,7 +20,7 @@ use crate::settings::{self, Settings, foreign_launcher, unknown_names};
 use crate::shm::segment::Segment;
 use crate::shm::{Attached, attach, attach_from_env};
 use crate::sys::named::Entry;
-use crate::sys::{clock, fork, machine, text_file};
+use crate::sys::{clock, fork, machine, stream, text_file};
 use crate::transport::choice;
 use crate::tools;
 use crate::transport::link::fabric::Fabric;
@@ -29,28 +29,19 @@ use crate::{Error, ErrorKind, Result};
 use bytemuck::Pod;
 use std::fmt;
 use std::io::IsTerminal;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use typepack_engine::choice::{KERNELS, Remembered, store};
 use typepack_engine::contiguous;
+use typepack_job::service::Request;
 
 /// The job that this process has joined. The process never frees this value. Its file descriptors and its
 /// mapping of the shared memory live as long as the process, so that the kernel ends the process together
 /// with its launcher even after finalization.
 static JOB: OnceLock<Attached> = OnceLock::new();
-
-/// The probe number of this process. Other ranks try to read it from this process's memory. If they succeed,
-/// they know that they can access the memory of this process, and that they have the right process.
-static PROBE: OnceLock<u64> = OnceLock::new();
-
-/// Returns a random number. It is very unlikely that another process has the same number at the same
-/// address.
-fn probe_number() -> u64 {
-    use std::hash::BuildHasher;
-    std::hash::RandomState::new().hash_one(std::process::id())
-}
 
 /// This process's membership in its job. Dropping this value leaves the job.
 ///
@@ -63,6 +54,8 @@ fn probe_number() -> u64 {
 pub struct Universe {
     world: Communicator,
     own: Communicator,
+    /// The intercommunicator with the ranks that have started this world.
+    parent: Option<Communicator>,
     report: bool,
     tune_file: Option<TuneFile>,
 }
@@ -92,7 +85,7 @@ impl fmt::Debug for Universe {
 /// # Errors
 /// - `ErrorKind::State` if this process has already called `init`.
 /// - `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
-/// - `ErrorKind::ProcAborted` if the launcher is gone.
+/// - `ErrorKind::ProcAborted` if the launcher is gone, or a rank that has started this process has died.
 /// - `ErrorKind::Other` if the launcher has another version, if the environment does not match the job,
 ///   or if the system refuses a call.
 /// - `ErrorKind::NoMemory` if memory runs out.
@@ -118,14 +111,8 @@ pub fn init() -> Result<Universe> {
         Some(attached) => {
             let attached = JOB.get_or_init(|| attached);
             let fabric = Fabric::join(attached.segment.clone(), attached.slot)?;
-            // As long as nobody could read this memory, private memory serves. On a Zen 4, a page of a heap took 0.7 us
-            // when it was first touched, and a private page 0.4 us.
             if fabric.processes() > 1 {
-                fabric.heaps().into_iter().for_each(memory::join);
-                if settings.cma {
-                    let number = PROBE.get_or_init(probe_number);
-                    fabric.open_memory(std::ptr::from_ref(number) as u64, *number);
-                }
+                fabric.share_memory(settings.cma);
             }
             fabric
         }
@@ -139,7 +126,9 @@ pub fn init() -> Result<Universe> {
     };
     let spin = spin_time(fabric.oversubscribed(), settings.spin);
     fabric.register_barrier(!spin.is_zero());
+    let parent = fabric.parent();
     let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, settings.forced, spin));
+    JOB.get().into_iter().for_each(|attached| endpoint.set_launcher(attached));
     endpoint.bound(settings.unexpected_max)?;
     if settings.check_types {
         endpoint.check_types()?;
@@ -179,7 +168,9 @@ pub fn init() -> Result<Universe> {
         let entry = writes.then(|| tuned::entry(path));
         TuneFile { path, entry, warns }
     });
-    Ok(Universe { world: Communicator::world(endpoint), own, report, tune_file })
+    let world = Communicator::world(endpoint);
+    let parent = parent.map(|parent| world.meet_parent(parent)).transpose()?;
+    Ok(Universe { world, own, parent, report, tune_file })
 }
 
 /// Returns whether the C library prints the errors that a program ignores (`TYPEPACK_ERRORS`).
@@ -211,6 +202,13 @@ impl Universe {
     #[doc(alias = "MPI_COMM_SELF")]
     pub fn own(&self) -> Communicator {
         self.own.clone()
+    }
+
+    /// Returns the intercommunicator with the ranks that have started this process and the other ranks of its world by
+    /// [`Communicator::spawn`]. Returns `None` if the launcher or the user has started this process.
+    #[doc(alias = "MPI_Comm_get_parent")]
+    pub fn parent(&self) -> Option<Communicator> {
+        self.parent.clone()
     }
 
     /// Allocates `len` zero values in shared memory. Other ranks copy long messages directly from this
@@ -331,6 +329,86 @@ impl Universe {
     ) -> Result<Communicator> {
         let endpoint = self.world.endpoint();
         Communicator::of_groups(endpoint, group, leader, other, name.as_ref(), false)
+    }
+
+    /// Opens a port, at which the ranks of a communicator can accept ([`Communicator::accept`]) and those of another one
+    /// can connect ([`Communicator::connect_to`]). Returns its name. The port is open until this process closes it or
+    /// ends. Only processes of this job, all under one `mpiexec`, can connect.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` if this process was started without `mpiexec`, and `ErrorKind::ProcAborted` if a rank
+    /// has died.
+    #[doc(alias = "MPI_Open_port")]
+    pub fn open_port(&self) -> Result<Vec<u8>> {
+        self.own.ask_about_ports(&Request::Open)
+    }
+
+    /// Closes a port that this process has opened. Ranks that wait there get an error.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Process` if this process has opened no such port, and the errors of
+    /// [`open_port`](Self::open_port).
+    #[doc(alias = "MPI_Close_port")]
+    pub fn close_port(&self, port: impl AsRef<[u8]>) -> Result<()> {
+        self.own.ask_about_ports(&Request::Close(port.as_ref().to_vec())).map(drop)
+    }
+
+    /// Publishes a port under the name of a service, by which other processes of the job find it, until this process
+    /// withdraws it or ends.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Process` if the service is published already, and the errors of
+    /// [`open_port`](Self::open_port).
+    #[doc(alias = "MPI_Publish_name")]
+    pub fn publish(&self, service: impl AsRef<[u8]>, port: impl AsRef<[u8]>) -> Result<()> {
+        let (service, port) = (service.as_ref().to_vec(), port.as_ref().to_vec());
+        self.own.ask_about_ports(&Request::Publish { service, port }).map(drop)
+    }
+
+    /// Withdraws a service that this process has published with this port.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Process` if this process has not published the service with this port, and the errors of
+    /// [`open_port`](Self::open_port).
+    #[doc(alias = "MPI_Unpublish_name")]
+    pub fn unpublish(&self, service: impl AsRef<[u8]>, port: impl AsRef<[u8]>) -> Result<()> {
+        let (service, port) = (service.as_ref().to_vec(), port.as_ref().to_vec());
+        self.own.ask_about_ports(&Request::Unpublish { service, port }).map(drop)
+    }
+
+    /// Returns the port of a service.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Process` if no such service is published, and the errors of [`open_port`](Self::open_port).
+    #[doc(alias = "MPI_Lookup_name")]
+    pub fn look_up(&self, service: impl AsRef<[u8]>) -> Result<Vec<u8>> {
+        self.own.ask_about_ports(&Request::Lookup(service.as_ref().to_vec()))
+    }
+
+    /// Makes an intercommunicator of this process and the process at the other end of a stream socket, which makes the
+    /// same call. Both processes are in one job, under one `mpiexec`. No data is in the socket before and after the call.
+    ///
+    /// # Errors
+    /// - `ErrorKind::Argument` if `socket` is no connected socket, or the other end sends something else.
+    /// - `ErrorKind::Process` if the other process is in another job.
+    /// - `ErrorKind::State` if this process was started without `mpiexec`.
+    /// - `ErrorKind::ProcAborted` if a rank has died.
+    #[doc(alias = "MPI_Comm_join")]
+    pub fn join(&self, socket: impl AsFd) -> Result<Communicator> {
+        self.join_at(socket.as_fd().try_clone_to_owned())
+    }
+
+    /// Does what [`join`](Self::join) does, with the number of a descriptor.
+    #[doc(hidden)]
+    pub fn join_number(&self, socket: RawFd) -> Result<Communicator> {
+        self.join_at(stream::duplicate(socket))
+    }
+
+    fn join_at(&self, socket: std::io::Result<OwnedFd>) -> Result<Communicator> {
+        let socket = socket.map_err(|error| {
+            Error::new(ErrorKind::Argument, "fd", format!("cannot use the socket: {error}"))
+        })?;
+        self.own.join(&socket)
     }
 
     /// Completes all operations for which other ranks wait. Other threads may make calls meanwhile.

@@ -38,6 +38,7 @@ mod messages;
 mod nonblocking_collectives;
 mod private;
 mod private_windows;
+mod processes;
 mod ranks;
 mod region;
 mod scopes;

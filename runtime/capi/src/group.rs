@@ -109,7 +109,7 @@ pub fn size(group: raw::Group, size: Output<c_int>) -> Result {
 pub fn rank(group: raw::Group, rank: Output<c_int>) -> Result {
     let group = find(group)?;
     let out = rank.required("rank")?;
-    let place = lifecycle::rank().and_then(|world| group.rank_of(world));
+    let place = lifecycle::process().and_then(|process| group.rank_of(process));
     out.set(place.map_or(abi::UNDEFINED, |place| place as c_int));
     Ok(())
 }

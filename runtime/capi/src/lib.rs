@@ -68,7 +68,6 @@ mod helper;
 
 pub mod compat;
 
-mod outputs;
 
 mod exports;
 

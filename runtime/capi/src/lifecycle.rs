@@ -73,12 +73,15 @@ pub fn end() {
 
 /// The rank in the world, which the process learns when it joins the job.
 static RANK: OnceLock<usize> = OnceLock::new();
+/// The number of this process in groups.
+static PROCESS: OnceLock<usize> = OnceLock::new();
 static MAIN: OnceLock<ThreadId> = OnceLock::new();
 static THREADS: AtomicI32 = AtomicI32::new(abi::THREAD_SINGLE);
 
-/// Records the rank in the world, which the process learns when it joins the job. A second call changes nothing.
-pub fn identify(rank: usize) {
-    let _first = RANK.set(rank);
+/// Records the rank in the world and the number in groups, which the process learns when it joins the job. A second call
+/// changes nothing.
+pub fn identify(rank: usize, process: usize) {
+    let _first = (RANK.set(rank), PROCESS.set(process));
 }
 
 /// Records the thread level that init grants, and that the calling thread calls init.
@@ -103,6 +106,12 @@ pub fn is_main_thread() -> bool {
 /// Returns the rank in the world; `None` before the process has joined the job.
 pub fn rank() -> Option<usize> {
     RANK.get().copied()
+}
+
+/// Returns the number by which groups know this process: its rank in the world with which the job began, or a larger one
+/// if it has joined later. `None` before the process has joined the job.
+pub fn process() -> Option<usize> {
+    PROCESS.get().copied()
 }
 
 /// Ends the job with the exit code `code`.

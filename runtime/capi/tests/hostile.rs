@@ -204,13 +204,11 @@ fn unbuilt() -> String {
             let split = bare.rfind(|c: char| !c.is_alphanumeric() && c != '_').expect("a name");
             let (kind, name) = (bare[..=split].trim(), &bare[split + 1..]);
             let value = match (kind, brackets) {
-                ("int", true) if ["indices", "array_of_errcodes"].contains(&name) => {
+                ("int", true) if name == "indices" => {
                     let _ = writeln!(before, "    int a{at}[3] = {{77, 77, 77}};");
-                    let wanted = if name == "indices" { "0" } else { "code" };
-                    let _ = writeln!(after, "    entries(name, a{at}, {wanted});");
+                    let _ = writeln!(after, "    entries(name, a{at}, 0);");
                     format!("a{at}")
                 }
-                (_, true) if name == "array_of_maxprocs" => "(int[]){1, 1}".to_owned(),
                 (_, true) => "0".to_owned(),
                 ("char *", false) => {
                     let _ = writeln!(before, "    char a{at}[8] = \"xxxxxxx\";");
@@ -248,14 +246,11 @@ fn unbuilt() -> String {
                 ("MPI_Info", _) => "MPI_INFO_NULL".to_owned(),
                 ("MPI_Request", _) => "MPI_REQUEST_NULL".to_owned(),
                 ("MPI_Datatype", _) => "MPI_INT".to_owned(),
-                ("int", _) if ["len", "maxprocs"].contains(&name) => "3".to_owned(),
+                ("int", _) if name == "len" => "3".to_owned(),
                 ("int", _) if name == "count" => "2".to_owned(),
                 _ => "0".to_owned(),
             };
             arguments.push(value);
-        }
-        if row[0] == "MPI_Comm_spawn_multiple" {
-            after = after.replace("entries(", "two_entries(");
         }
         let handler = handlers.get(base(&row[0])).map_or("NULL".to_owned(), |h| match &**h {
             // These calls get no request.

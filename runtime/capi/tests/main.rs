@@ -10,3 +10,4 @@ mod c;
 mod cxx;
 mod header;
 mod hostile;
+mod spawn;

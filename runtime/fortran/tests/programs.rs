@@ -120,6 +120,7 @@ programs! {
     the_nine_pairs_of_attributes "attributes.f90" ["attributes.c"], [1, 2];
     c_completes_operations_over_sections "completed.f90" ["completed.c"], [2];
     a_refused_section_lets_no_rank_wait "refused.f90" [], [2];
+    strings_of_processes "spawned.f90" [], [1, 2];
 }
 
 programs! {

@@ -12,13 +12,15 @@
 //! 2. [`quote`]: words for a shell;
 //! 3. [`sys`]: every system call, one file per facility of the kernel;
 //! 4. [`program`]: which MPI library a program is linked with; `mpiexec` and `typepack run` use it;
-//! 5. [`sync`]: traits for the atomics that two processes share, so that loom tests can replace them with
+//! 5. [`service`]: what ranks ask `mpiexec` to do while the job runs;
+//! 6. [`sync`]: traits for the atomics that two processes share, so that loom tests can replace them with
 //!    loom's own atomics;
-//! 6. [`shm`]: the segment, its layout, and the rings, chunks, doorbells and heaps in it.
+//! 7. [`shm`]: the segment, its layout, and the rings, chunks, doorbells and heaps in it.
 
 mod error;
 pub mod program;
 pub mod quote;
+pub mod service;
 pub mod shm;
 pub mod sync;
 pub mod sys;

@@ -70,12 +70,13 @@ impl Outcome {
         }
     }
 
-    /// Returns the line that reports this outcome. Returns `None` if a signal or a closed output ended the
-    /// job, because the user knows about both.
-    pub fn line(&self) -> Option<String> {
+    /// Returns the line that reports this outcome. `world` is the number of the world of the rank that has failed. Returns
+    /// `None` if a signal or a closed output ended the job, because the user knows about both.
+    pub fn line(&self, world: usize) -> Option<String> {
         match self {
             Self::Failed(Failure { rank, ending, .. }, pid) => {
-                Some(format!("rank {rank} (pid {pid}) {ending}"))
+                let world = of_world(world);
+                Some(format!("rank {rank}{world} (pid {pid}) {ending}"))
             }
             Self::TimedOut(limit) => {
                 Some(format!("the job exceeded its time limit of {} s", limit.as_secs_f64()))
@@ -84,6 +85,11 @@ impl Outcome {
             Self::Broken(why) | Self::NotStarted(why, _) => Some(why.clone()),
         }
     }
+}
+
+/// Returns what follows the number of a rank of this world in messages. The ranks of the command line are world 0.
+pub fn of_world(world: usize) -> String {
+    if world > 0 { format!(" of world {world}") } else { String::new() }
 }
 
 /// An action that `watch/` must carry out.
@@ -275,7 +281,7 @@ mod tests {
         let outcome = end.outcome().expect("decided");
         assert_eq!(outcome.exit_code(), 137);
         let line = "rank 1 (pid 1234) killed by signal 9 (SIGKILL)";
-        assert_eq!(outcome.line().as_deref(), Some(line));
+        assert_eq!(outcome.line(0).as_deref(), Some(line));
     }
 
     #[test]
@@ -287,7 +293,7 @@ mod tests {
         assert_eq!(end.tick(t + SETTLE), Some(Action::Signal(TERM)));
         assert_eq!(end.outcome().map(Outcome::exit_code), Some(3));
         let line = "rank 0 (pid 7) exited with code 3";
-        assert_eq!(end.outcome().and_then(Outcome::line).as_deref(), Some(line));
+        assert_eq!(end.outcome().and_then(|outcome| outcome.line(0)).as_deref(), Some(line));
     }
 
     #[test]
@@ -358,7 +364,7 @@ mod tests {
         let outcome = end.outcome().expect("decided");
         assert_eq!(outcome.exit_code(), 124);
         let line = "the job exceeded its time limit of 1.5 s";
-        assert_eq!(outcome.line().as_deref(), Some(line));
+        assert_eq!(outcome.line(0).as_deref(), Some(line));
     }
 
     #[test]

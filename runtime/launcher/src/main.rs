@@ -1,6 +1,6 @@
 //! `mpiexec`: starts programs as the ranks of a job, watches them, and reports how the job ended.
 //!
-//! The steps of a job: `args/` parses the command line, `program.rs` finds the files to execute,
+//! The steps of a job: `args/` parses the command line, `program.rs` and `resolve.rs` find the files to execute,
 //! `topology.rs`, `placement.rs` and `core_reservation.rs` choose the cores, `start.rs` starts the
 //! processes, and `watch/` runs until all ranks have ended. `watch/` uses `forward.rs` and `lines.rs`
 //! for output, `input.rs` for input, `waits.rs` to tell what the ranks wait for, and `ending.rs` to decide how the
@@ -19,6 +19,7 @@ mod input;
 mod lines;
 mod placement;
 mod program;
+mod resolve;
 mod start;
 mod topology;
 mod waits;
@@ -29,6 +30,7 @@ use std::io::IsTerminal as _;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::OnceLock;
 
 use typepack_job::shm::topology::{CpuInfo, Level};
@@ -115,28 +117,13 @@ fn run() -> Result<u8, Refusal> {
     // 2. Find the files to execute. Relative paths are relative to the directory in which the program will
     //    run.
     let ranks = job.ranks();
-    let mut programs = Vec::with_capacity(job.apps.len());
-    let mut mpich = Vec::with_capacity(job.apps.len());
+    let mut found = Vec::with_capacity(job.apps.len());
     for app in &mut job.apps {
         if let Some(directory) = &app.directory {
             app.directory = Some(working_directory(directory)?);
         }
-        let path = app.path.clone().or_else(|| env::var_os("PATH"));
         let refused = |unusable: program::Unusable| Refusal(unusable.message, unusable.exit_code);
-        let found = program::find(&app.program, path, app.directory.as_deref()).map_err(refused)?;
-        // A script, and Python, may load a library of either ABI later.
-        let linked = typepack_job::program::read(&found);
-        let folder = about::mpich_folder();
-        let folder =
-            folder.filter(|_| linked.as_ref().is_none_or(|linked| linked.may_have_mpich()));
-        if ranks > 1
-            && let Some(unusable) =
-                program::foreign(&app.program, linked.as_ref(), folder.is_some())
-        {
-            return Err(refused(unusable));
-        }
-        programs.push(found);
-        mpich.push(folder);
+        found.push(resolve::resolve(app, ranks == 1).map_err(refused)?);
     }
 
     // 3. Before the first rank exists, block the signals and make the descriptor from which to read them. If
@@ -185,13 +172,10 @@ fn run() -> Result<u8, Refusal> {
 
     // 5. Start the ranks, and watch them until the job has ended.
     let library = about::library_folder();
-    let setting = start::Setting {
-        programs: &programs,
+    let machine = start::Machine {
         host: &host,
         library: library.as_deref(),
-        mpich: &mpich,
         table,
-        placed: reserved.cores.as_deref(),
         signals: before,
         descriptors,
     };
@@ -199,9 +183,10 @@ fn run() -> Result<u8, Refusal> {
     let flags = start::flags(&job, table, &reserved, &outputs);
     let start::Made { segment, input, stdin } =
         start::make(ranks, table, flags).map_err(refused)?;
-    let descriptors = (signals.as_fd(), input);
-    let mut running = watch::Job::new(segment, &mut outputs, descriptors, (&job, watchdog));
-    running.start(&job, &setting, Some(stdin)).map_err(refused)?;
+    let (job, descriptors) = (Rc::<args::Job>::from(job), (signals.as_fd(), input));
+    let mut running =
+        watch::Job::new(segment, &mut outputs, descriptors, (job.clone(), watchdog), &machine);
+    running.start(job, (&found, reserved), Some(stdin), None).map_err(refused)?;
     Ok(running.run())
 }
 

@@ -2,7 +2,7 @@
 //! line, or ranks that join the running job later. Starting a world means: make the descriptors, fork the processes,
 //! and then let all of them continue at the same time.
 //!
-//! This file uses the results of `args/`, `program.rs` and `placement.rs`. `watch/` starts the worlds of the job that
+//! This file uses the results of `args/`, `resolve.rs` and `placement.rs`. `watch/` starts the worlds of the job that
 //! it watches. `runtime/job/src/shm/README.md` describes the steps.
 //!
 //! Invariants:
@@ -20,7 +20,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use typepack_job::shm::attach;
@@ -37,6 +37,7 @@ use crate::core_reservation::Reservation;
 use crate::forward::{Outputs, Source, Stream};
 use crate::input::Input;
 use crate::placement::{Core, is_crowded, level_of};
+use crate::resolve::Found;
 
 /// What mpiexec needs to know about one rank.
 #[derive(Debug)]
@@ -75,25 +76,34 @@ pub struct World {
     pub report: OwnedFd,
 }
 
-/// The input of [`start`] besides the job.
-#[derive(Debug)]
-pub struct Setting<'a> {
-    /// For each program of the job, the path of the file to execute.
-    pub programs: &'a [PathBuf],
+/// What mpiexec knows about the machine and about itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine<'a> {
     /// The name of this machine.
     pub host: &'a str,
     /// The folder that contains this installation's library, if programs need it in `LD_LIBRARY_PATH`.
     pub library: Option<&'a Path>,
-    /// For each program, the folder with the library of MPICH's ABI, if the program may load it.
-    pub mpich: &'a [Option<PathBuf>],
     /// The topology table of the machine.
     pub table: &'a [CpuInfo],
-    /// The core of each rank, or `None` if the ranks are not bound.
-    pub placed: Option<&'a [Core]>,
     /// The signals that were blocked when mpiexec was started. They are also blocked in the ranks.
     pub signals: SignalSet,
     /// The limits on the number of open descriptors when mpiexec was started. The ranks get the same limits.
     pub descriptors: rustix::process::Rlimit,
+}
+
+/// The input of [`start`] besides the job.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// For each program of the job, what has been found.
+    pub programs: &'a [Found],
+    /// The core of each rank, or `None` if the ranks are not bound.
+    pub placed: Option<&'a [Core]>,
+    /// The number of the world. The ranks of the command line are world 0.
+    pub world: usize,
+    /// The slot of the process that has asked for this world.
+    pub parent: Option<usize>,
+    /// The machine.
+    pub machine: &'a Machine<'a>,
 }
 
 /// Returns a function that turns the error of a system call into a one-line message. The message begins with
@@ -137,6 +147,12 @@ pub fn start(
 ) -> Result<World, String> {
     // 1. Take the slots.
     let slots = segment.add_world(first, job.ranks()).map_err(|error| error.to_string())?;
+    if let Some(parent) = setting.parent {
+        // The cast is exact, because the number of a slot is below 2^12.
+        slots.clone().for_each(|slot| {
+            segment.slot(slot).parent.store(parent as u32 + 1, Ordering::Release);
+        });
+    }
     let mut gate_is_open = false;
     let started = start_in(segment, job, setting, (slots.clone(), stdin), &mut gate_is_open);
     started.inspect_err(|_| {
@@ -166,7 +182,7 @@ fn start_in(
     // 3. Fork the children. Each child waits at the gate.
     let total = slots.len();
     let mut ranks = Vec::with_capacity(total);
-    let mut files = Files::default();
+    let mut files = Files { world: setting.world, open: BTreeMap::new() };
     let shared = Shared {
         job,
         setting,
@@ -250,11 +266,11 @@ impl Shared<'_> {
         // If an output goes to a file, the rank writes to the file directly, and mpiexec reads end-of-file
         // from the pipe for this output at once.
         let [to_out, to_err] = &self.job.files;
-        let to_out = files.open(to_out.as_deref(), rank, self.setting.host)?;
-        let to_err = files.open(to_err.as_deref(), rank, self.setting.host)?;
+        let to_out = files.open(to_out.as_deref(), rank, self.setting.machine.host)?;
+        let to_err = files.open(to_err.as_deref(), rank, self.setting.machine.host)?;
         let core = self.setting.placed.map(|cores| &cores[rank]);
         let command = Command {
-            path: c_string(self.setting.programs[number].as_os_str())?,
+            path: c_string(self.setting.programs[number].path.as_os_str())?,
             arguments: std::iter::once(&app.program)
                 .chain(&app.arguments)
                 .map(|argument| c_string(argument))
@@ -262,8 +278,8 @@ impl Shared<'_> {
             environment: self.environment(rank, number, lifeline.as_raw_fd())?,
             directory: app.directory.as_ref().map(|path| c_string(path.as_os_str())).transpose()?,
             cpus: core.map(|core| CpuSet::new(&core.cpus)),
-            signals: self.setting.signals,
-            descriptors: self.setting.descriptors,
+            signals: self.setting.machine.signals,
+            descriptors: self.setting.machine.descriptors,
         };
         let fds = Descriptors {
             stdio: [
@@ -285,12 +301,15 @@ impl Shared<'_> {
         slot.program.store(number as u32 + 1, Ordering::Relaxed);
         let level = core.and_then(|core| match self.job.bind {
             Bind::To(level) if self.job.width == 1 => Some(level),
-            _ => level_of(self.setting.table, core),
+            _ => level_of(self.setting.machine.table, core),
         });
         if let (Some(core), Some(level)) = (core, level) {
             slot.bind(core.cpus[0], level);
         }
-        let label = self.job.label.then(|| format!("[{rank}] "));
+        let label = self.job.label.then(|| match self.setting.world {
+            0 => format!("[{rank}] "),
+            world => format!("[{world}.{rank}] "),
+        });
         let streams = channel::arm(lifeline.as_fd(), -pid).and_then(|()| {
             Ok([
                 Source::new(out, Stream::Out, label.clone())?,
@@ -327,10 +346,10 @@ impl Shared<'_> {
         // job of its own with another one.
         let name = OsString::from("LD_LIBRARY_PATH");
         let mut list = variables.remove(&name);
-        if let Some(folder) = self.setting.library {
+        if let Some(folder) = self.setting.machine.library {
             list = Some(with_folder(list, folder));
         }
-        if let Some(folder) = &self.setting.mpich[number] {
+        if let Some(folder) = &self.setting.programs[number].mpich {
             list = Some(with_folder_first(list, folder));
         }
         if let Some(list) = list.filter(|list| !list.is_empty()) {
@@ -343,7 +362,8 @@ impl Shared<'_> {
         }
         let size = self.job.ranks();
         let universe = self.job.universe.map(|n| (attach::UNIVERSE_SIZE, n.to_string()));
-        let errhandler = self.job.errhandler.map(|h| (attach::INITIAL_ERRHANDLER, h.to_owned()));
+        let errhandler = app.errhandler.or(self.job.errhandler);
+        let errhandler = errhandler.map(|h| (attach::INITIAL_ERRHANDLER, h.to_owned()));
         let job_fd = format!("{},{control},{}", self.segment.fd().as_raw_fd(), self.first + rank);
         for (name, value) in [
             (attach::JOB_FD, job_fd),
@@ -393,13 +413,17 @@ fn inherited(job: &Environment, app: &Environment) -> BTreeMap<OsString, OsStrin
 
 /// The open files to which ranks write their output, by file name. Each file is opened once, and ranks with
 /// the same file name share it.
-#[derive(Debug, Default)]
-struct Files(BTreeMap<OsString, File>);
+#[derive(Debug)]
+struct Files {
+    /// The number of the world of these ranks.
+    world: usize,
+    open: BTreeMap<OsString, File>,
+}
 
 impl Files {
     /// Opens the output file of `rank`. In the name `pattern`, `%r` stands for the rank, `%h` for the
-    /// machine, `%g` for the number of the job and `%p` for the number of the node (both numbers are always
-    /// 0), and `%%` for a per cent sign. Returns `None` if there is no pattern.
+    /// machine, `%g` for the number of the world (0 for the ranks of the command line), `%p` for the number of the node
+    /// (always 0), and `%%` for a per cent sign. A later world does not truncate files that earlier ones have made. Returns `None` if there is no pattern.
     fn open(
         &mut self,
         pattern: Option<&OsStr>,
@@ -407,15 +431,15 @@ impl Files {
         host: &str,
     ) -> Result<Option<OwnedFd>, String> {
         let Some(pattern) = pattern else { return Ok(None) };
-        let name = file_name(pattern, rank, host);
+        let name = file_name(pattern, (self.world, rank), host);
         let failed = |error| format!("cannot write '{}': {error}", name.to_string_lossy());
-        if !self.0.contains_key(&name) {
+        if !self.open.contains_key(&name) {
             // Open the file for appending, so that the writes of ranks that share the file do not overwrite
             // each other.
-            let file = named::create(Path::new(&name), true).map_err(failed)?;
-            self.0.insert(name.clone(), file);
+            let file = named::create(Path::new(&name), self.world == 0).map_err(failed)?;
+            self.open.insert(name.clone(), file);
         }
-        self.0
+        self.open
             .get(&name)
             .map(File::try_clone)
             .transpose()
@@ -424,14 +448,15 @@ impl Files {
     }
 }
 
-fn file_name(pattern: &OsStr, rank: usize, host: &str) -> OsString {
+fn file_name(pattern: &OsStr, (world, rank): (usize, usize), host: &str) -> OsString {
     let mut name = Vec::new();
     let mut bytes = pattern.as_bytes().iter();
     while let Some(&byte) = bytes.next() {
         match (byte, bytes.as_slice().first()) {
             (b'%', Some(b'r')) => name.extend_from_slice(rank.to_string().as_bytes()),
             (b'%', Some(b'h')) => name.extend_from_slice(host.as_bytes()),
-            (b'%', Some(b'g' | b'p')) => name.push(b'0'),
+            (b'%', Some(b'g')) => name.extend_from_slice(world.to_string().as_bytes()),
+            (b'%', Some(b'p')) => name.push(b'0'),
             (b'%', Some(b'%')) => name.push(b'%'),
             _ => {
                 name.push(byte);
@@ -454,7 +479,7 @@ pub fn flags(job: &Job, table: &[CpuInfo], reserved: &Reservation, outputs: &Out
     // `available_parallelism` also takes the CPU quota of a container into account.
     let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     JobFlags {
-        // If other jobs hold cores that this job needs, ranks of both jobs share cores, and a spinning rank
+        // `watch/` counts again when ranks join the job. If other jobs hold cores that this job needs, ranks of both jobs share cores, and a spinning rank
         // would slow down both jobs.
         oversubscribed: job.ranks() > allowed.min(usable)
             || reserved.crowded && !reserved.exclusive
@@ -470,9 +495,10 @@ mod tests {
 
     #[test]
     fn patterns_of_file_names() {
-        let name = |pattern: &str| file_name(OsStr::new(pattern), 12, "here");
+        let name = |pattern: &str| file_name(OsStr::new(pattern), (0, 12), "here");
         assert_eq!(name("out.%r.txt"), "out.12.txt");
         assert_eq!(name("%h-%g-%p-%r%%r"), "here-0-0-12%r");
+        assert_eq!(file_name(OsStr::new("%g.%r"), (2, 1), "here"), "2.1");
         assert_eq!(name("100%"), "100%");
         assert_eq!(name("%x"), "%x");
     }

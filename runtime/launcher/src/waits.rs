@@ -12,6 +12,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use crate::ending::of_world;
 use typepack_job::shm::layout::State;
 use typepack_job::shm::segment::Segment;
 use typepack_job::shm::waiting::{Kind, Named, Progress, Seen, Wait};
@@ -206,7 +207,7 @@ pub fn lines(segment: &Segment, ranks: &[Rank]) -> (Vec<String>, bool) {
         let stopped =
             if rank.live().is_some_and(is_stopped) { "; the process is stopped" } else { "" };
         let Rank { number, world, .. } = rank.rank;
-        let world = if world > 0 { format!(" of world {world}") } else { String::new() };
+        let world = of_world(world);
         format!("rank {number}{world}: {what}{stopped}")
     });
     (lines.collect(), found.iter().any(|rank| rank.wait().is_some()))

@@ -194,7 +194,7 @@ impl Communicator {
 
     /// Returns the new number that rank 0 offers. Collective. If a rank has called
     /// [`fail_creation`](Self::fail_creation) instead, all ranks get an error.
-    pub(super) fn agreed_number(&self) -> Result<u64> {
+    pub(crate) fn agreed_number(&self) -> Result<u64> {
         Ok(self.all_words(&[0, 0, self.endpoint().new_context()])?[0][2])
     }
 

@@ -110,6 +110,11 @@ impl Group {
         self.process(rank).map(Process::index)
     }
 
+    /// Returns the slots of the members.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = usize> + '_ {
+        self.members.processes.iter().map(|process| process.index())
+    }
+
     /// Returns the process that has the rank `rank` in this group, or `None` if the group has no such rank.
     #[inline]
     pub(crate) fn process(&self, rank: usize) -> Option<Process> {

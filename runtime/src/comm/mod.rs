@@ -84,6 +84,10 @@ struct Shared {
     topology: OnceLock<Topology>,
     /// Whether the communicator has a name.
     named: AtomicBool,
+    /// The other worlds to which ranks of the communicator belong: the first slot of each.
+    worlds: Vec<usize>,
+    /// Whether the communicator connects no worlds any more (`disconnect`).
+    disconnected: AtomicBool,
     /// What `coll/` keeps with the communicator. The type belongs to that folder, which comes after this one.
     attached: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -101,7 +105,18 @@ impl Shared {
     ) -> Arc<Self> {
         let (collectives, persistent) = (AtomicU32::new(0), AtomicU32::new(0));
         let (topology, attached) = (OnceLock::new(), OnceLock::new());
+        let worlds = match endpoint.processes() == endpoint.world().len() {
+            true => Vec::new(),
+            false => {
+                let groups = [Some(peers.local()), peers.remote()].into_iter().flatten();
+                endpoint.other_worlds(groups.flat_map(Group::slots))
+            }
+        };
+        endpoint.bind(&worlds);
+        let disconnected = AtomicBool::new(false);
         Arc::new(Self {
+            worlds,
+            disconnected,
             endpoint,
             context,
             peers,
@@ -119,6 +134,16 @@ impl Drop for Shared {
     fn drop(&mut self) {
         if *self.named.get_mut() {
             call::name_communicator(self.context, &[]);
+        }
+        self.unbind();
+    }
+}
+
+impl Shared {
+    /// Ends the bonds with other worlds that the communicator has made.
+    fn unbind(&self) {
+        if !self.disconnected.swap(true, Ordering::AcqRel) {
+            self.endpoint.unbind(&self.worlds);
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::Result;
 use crate::endpoint::progress::Awaited;
 use crate::schedule::table::Schedules;
 use crate::shm::waiting::Kind;
+use std::sync::atomic::Ordering;
 
 impl Communicator {
     /// Waits until this rank's messages on the communicator are complete: those of sends and receives, also of freed
@@ -46,5 +47,18 @@ impl Communicator {
             },
             |_, ()| true,
         )?
+    }
+
+    /// Records that all ranks of the communicator disconnect now. They meet in a barrier, and then each calls
+    /// [`end_disconnect`](Self::end_disconnect).
+    pub(crate) fn begin_disconnect(&self) {
+        if !self.shared.disconnected.load(Ordering::Acquire) {
+            self.endpoint().begin_unbind(&self.shared.worlds);
+        }
+    }
+
+    /// Ends the bonds with other worlds that this communicator has made.
+    pub(crate) fn end_disconnect(&self) {
+        self.shared.unbind();
     }
 }

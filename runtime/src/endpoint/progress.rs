@@ -20,6 +20,7 @@
 //! runs after that, so no call touches the memory of unfinished operations any more.
 
 mod blocking;
+mod bonds;
 mod leaving;
 mod packed;
 mod policy;
@@ -27,6 +28,7 @@ mod record;
 mod sleepers;
 mod waiting;
 
+use self::bonds::Bonds;
 pub use self::packed::Brief;
 use self::record::Waits;
 pub use self::record::{Awaited, Recorded};
@@ -95,6 +97,8 @@ pub struct Endpoint {
     /// these threads.
     wanting: AtomicUsize,
     contexts: AtomicU64,
+    /// The communicators with ranks of other worlds, and the way to the launcher.
+    bonds: Bonds,
 }
 
 impl Endpoint {
@@ -119,6 +123,7 @@ impl Endpoint {
             }),
             wanting: AtomicUsize::new(0),
             contexts: AtomicU64::new(1),
+            bonds: Bonds::default(),
         }
     }
 
@@ -135,6 +140,11 @@ impl Endpoint {
     /// Returns the number of slots that processes of the job have taken so far.
     pub fn processes(&self) -> usize {
         self.fabric.processes()
+    }
+
+    /// Returns a number that no other job of this machine has, or `None` if no launcher has started this process.
+    pub fn job_number(&self) -> Option<u64> {
+        self.fabric.job_number()
     }
 
     /// Returns the CPU to which the process in slot `rank` is bound. Returns `None` if it is not bound to a CPU.
@@ -155,8 +165,13 @@ impl Endpoint {
 
     /// Returns a new context number, which this rank has given to no other communicator.
     pub fn new_context(&self) -> u64 {
+        self.new_contexts(1)
+    }
+
+    /// Returns the first of `count` new context numbers that follow each other.
+    pub fn new_contexts(&self, count: u64) -> u64 {
         // The counter has 48 bits, enough for nine years at one communicator per microsecond.
-        (self.rank() as u64) << 48 | self.contexts.fetch_add(1, Ordering::Relaxed)
+        (self.rank() as u64) << 48 | self.contexts.fetch_add(count, Ordering::Relaxed)
     }
 
     #[inline]
@@ -360,7 +375,13 @@ impl Endpoint {
     /// default it is 0 if the job has more ranks than CPUs.
     #[inline]
     pub fn sleeps_at_once(&self) -> bool {
-        self.spin.is_zero()
+        self.spin().is_zero()
+    }
+
+    /// Returns how long a waiting rank spins before it sleeps.
+    #[inline]
+    fn spin(&self) -> Duration {
+        if self.fabric.is_crowded() { Duration::ZERO } else { self.spin }
     }
 
     /// Returns whether the cores of this rank and of `rank` share no cache.
@@ -409,7 +430,7 @@ impl Endpoint {
     /// The program will probably repeat the call. So if waiting ranks do not spin, because the ranks share CPUs, this
     /// function first yields the CPU. Then the rank whose message the program expects can run.
     fn nothing<R>(&self) -> Result<Option<R>> {
-        if self.spin.is_zero() {
+        if self.spin().is_zero() {
             std::thread::yield_now();
         }
         self.fabric.failure().map_or(Ok(None), Err)

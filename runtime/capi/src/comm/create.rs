@@ -13,6 +13,7 @@ use crate::error::handler::{Handler, HandlerCell};
 use crate::error::{Failure, Result};
 use crate::group;
 use crate::info::{self, Entry};
+use crate::lifecycle;
 use crate::raw;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -310,7 +311,7 @@ fn in_set(universe: &Universe, name: &[u8]) -> Option<u32> {
     // All ranks have the same list. Each set has a color of its own, because the ranks may name different sets.
     let sets = universe.process_sets();
     let number = sets.iter().position(|set| set.is_named(name))?;
-    sets[number].group.rank_of(rank)?;
+    sets[number].group.rank_of(lifecycle::process()?)?;
     let color = if sets[number].name == ALONE { sets.len() + rank } else { number };
     u32::try_from(color).ok()
 }
@@ -329,15 +330,13 @@ pub fn free(comm: InOut<raw::Comm>) -> Result {
 }
 
 /// `MPI_Comm_disconnect`: waits until the messages of this rank on the communicator are complete, and frees the
-/// communicator after all its ranks have made the call. A rank makes progress for all its messages while it waits.
+/// communicator after all its ranks have made the call. A rank makes progress for all its messages while it waits. If the
+/// communicator was the last one with ranks of another world, its death ends this rank no more.
 pub fn disconnect(comm: InOut<raw::Comm>) -> Result {
     let (handle, out) = comm.read("comm")?;
     let comm = find(handle)?;
     let on = On { comm, handle };
-    let meet = || {
-        on.comm.communicator.wait_for_pending()?;
-        Ok(on.comm.communicator.barrier()?)
-    };
+    let meet = || Ok(on.comm.communicator.disconnect()?);
     end(&on, "disconnected", meet).map_err(|failure| on.raise(failure))?;
     out.set(raw::Comm::NULL);
     Ok(())

@@ -13,6 +13,7 @@ use crate::error::handler::{Handler, On};
 use crate::error::{Failure, Result};
 use crate::group;
 use crate::info::{self, Entry};
+use crate::lifecycle;
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -112,7 +113,8 @@ pub fn intercomm(
             common.out.set(raw::Comm::NULL);
             return Ok(());
         }
-        let is_leader = local.rank_of(universe.rank()) == Some(leads);
+        let own = lifecycle::process().and_then(|process| local.rank_of(process));
+        let is_leader = own == Some(leads);
         let other = match is_leader {
             true => group::find(remote_group)
                 .and_then(|group| Ok((group, leader(remote_leader, "remote_leader")?))),

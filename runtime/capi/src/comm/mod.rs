@@ -4,7 +4,8 @@
 //! `world.rs` makes `MPI_COMM_WORLD` and `MPI_COMM_SELF`. `create.rs` makes and frees communicators.
 //! `attribute.rs` has the attributes of communicators, `hints.rs` their hints, and `buffer.rs` the buffers
 //! for buffered sends. `intercomm.rs` has the calls about intercommunicators. `from_group.rs` has the calls that make
-//! communicators from groups without a parent communicator. Groups are in `group.rs`.
+//! communicators from groups without a parent communicator, `spawn.rs` those that start processes, and `ports.rs` those by which
+//! processes meet. Groups are in `group.rs`.
 
 pub mod attribute;
 pub mod buffer;
@@ -12,6 +13,8 @@ pub mod create;
 pub mod from_group;
 pub mod hints;
 pub mod intercomm;
+pub mod ports;
+pub mod spawn;
 pub mod world;
 
 use crate::abi;
@@ -317,13 +320,6 @@ fn remote(comm: &Comm) -> Result<&Group> {
     comm.communicator.remote_group().ok_or_else(|| {
         Failure::new(abi::ERR_COMM, "comm", "an intracommunicator has no remote group")
     })
-}
-
-/// `MPI_Comm_get_parent`: returns the null handle, because there are no spawned processes.
-pub fn get_parent(parent: Output<raw::Comm>) -> Result {
-    let out = parent.required("parent")?;
-    out.set(raw::Comm::NULL);
-    Ok(())
 }
 
 /// `MPI_Comm_group`.

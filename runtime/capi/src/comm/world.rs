@@ -71,7 +71,8 @@ pub fn join() -> Result {
         Some(_) => {}
         None => {
             let universe = typepack::init()?;
-            lifecycle::identify(universe.rank());
+            let process = universe.own().group().world_rank(0);
+            lifecycle::identify(universe.rank(), process.unwrap_or_default());
             super::attribute::begin(&universe);
             let messages = universe.own().messages();
             let _first = JOB.set(Job { universe, messages });
@@ -121,6 +122,10 @@ pub fn begin(threads: c_int) -> Result {
     let own = Comm::new(universe.own(), Handler::Fatal, "MPI_COMM_SELF", 0);
     let _ = OWN.set(Arc::new(own));
     let _ = WORLD.set(Arc::new(world));
+    if let Some(parent) = universe.parent() {
+        let handler = initial_handler().unwrap_or(Handler::Fatal);
+        super::spawn::set_parent(Comm::new(parent, handler, "MPI_COMM_PARENT", 0))?;
+    }
     if let Some(handler) = initial_handler() {
         for comm in [WORLD.get(), OWN.get()].into_iter().flatten() {
             comm.handler().set(handler.clone());

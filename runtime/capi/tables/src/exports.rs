@@ -79,27 +79,11 @@ fn frees(function: &Function) -> bool {
 }
 
 /// Returns the statements that set the outputs of a function that is not implemented to null handles, zeros
-/// and empty strings. An array is filled with zeros if another argument is its length. The error codes of spawned
-/// processes are set at the root, which knows their number. Buffers, and outputs that are also inputs, stay unchanged.
+/// and empty strings. Arrays, buffers, and outputs that are also inputs stay unchanged.
 fn clear(function: &Function) -> String {
     let mut text = String::new();
-    let has = |name: &str| function.parameters.iter().any(|p| p.name == name);
     for p in function.parameters.iter().filter(|_| !frees(function)) {
         let null = match p.c_type.as_str() {
-            "int*" if p.array => {
-                let call = match (p.name.as_str(), has("maxprocs")) {
-                    ("array_of_errcodes", true) => {
-                        "no_children(FromC::from_c(array_of_errcodes), maxprocs, root, comm)"
-                    }
-                    ("array_of_errcodes", false) => {
-                        "none_of_children(FromC::from_c(array_of_errcodes), \
-                         FromC::from_c(array_of_maxprocs), count, root, comm)"
-                    }
-                    _ => continue,
-                };
-                let _ = writeln!(text, "{TRUST}        unsafe {{ crate::outputs::{call} }};");
-                continue;
-            }
             _ if p.array => continue,
             "int*" | "MPI_Aint*" | "MPI_Count*" | "MPI_Offset*" => match p.name.as_str() {
                 "argc" | "position" => continue,

@@ -265,6 +265,7 @@ HANDLE(session, SESSION, live_session, MPI_ERR_SESSION, 0)
 HANDLE(message, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
 HANDLE(request, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
 HANDLE(live_request, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
+HANDLE_AT(infos, INFO, MPI_INFO_NULL, MPI_ERR_INFO, 1)
 HANDLE_AT(file_at, FILE_, MPI_FILE_NULL, MPI_ERR_FILE, 0)
 HANDLE_AT(type_at, TYPE, MPI_INT, MPI_ERR_TYPE, 0)
 HANDLE_AT(types, TYPE, MPI_INT, MPI_ERR_TYPE, 0)
@@ -520,7 +521,22 @@ static int text(call *call, int at, int variant, const char *valid, int class)
 KIND(name) { return variant < 2 && text(call, at, variant, "a name", MPI_ERR_ARG); }
 KIND(string) { return text(call, at, variant, "a name", MPI_ERR_ARG); }
 KIND(filename) { return text(call, at, variant, "a name", MPI_ERR_BAD_FILE); }
+KIND(port) { return text(call, at, variant, "a port", MPI_ERR_PORT); }
 KIND(value) { return text(call, at, variant, "value", MPI_ERR_INFO_VALUE); }
+
+/* An array with one string. */
+KIND(command_list)
+{
+    static char command[] = "a command";
+    char **target = (char **)area(call, at);
+    target[0] = command;
+    if (variant == 1) return wrong(call, at, 0, "null pointer", MPI_ERR_ARG, 0);
+    if (variant == 2) {
+        target[0] = NULL;
+        return wrong(call, at, (word)target, "null string", MPI_ERR_ARG, 0);
+    }
+    return variant == 0;
+}
 
 KIND(key)
 {
@@ -681,6 +697,9 @@ NUMBER(source, 0, MPI_ERR_RANK, 0, 1, -9, MPI_ROOT, INT_MAX, INT_MIN)
 NUMBER(tag, 7, MPI_ERR_TAG, 0, -1, MPI_ANY_TAG, -9, INT_MIN)
 NUMBER(anytag, 7, MPI_ERR_TAG, 0, -1, -9, INT_MIN)
 ARRAY(ranks, 0, MPI_ERR_RANK, 0, 1, -1, INT_MAX, INT_MIN)
+NUMBER(maxprocs, 1, MPI_ERR_ARG, 0, -1, INT_MIN)
+NUMBER(commands, 1, MPI_ERR_ARG, 0, 0, -1, INT_MIN)
+ARRAY(most, 1, MPI_ERR_ARG, 0, -1, INT_MIN)
 NUMBER(color, 0, MPI_ERR_ARG, 0, -1, INT_MIN)
 NUMBER(split_type, MPI_COMM_TYPE_SHARED, MPI_ERR_ARG, 0, -1, 99999, INT_MAX, INT_MIN)
 

@@ -11,7 +11,6 @@ void same(const char *name, const void *found, const void *wanted, size_t bytes)
 void zero(const char *name, const void *found, size_t bytes);
 void text(const char *name, const char *found);
 void entries(const char *name, const int found[3], int wanted);
-void two_entries(const char *name, const int found[3], int wanted);
 
 /* The calls; the last entry of each list is null. */
 extern void (*const calls[])(int), (*const tools[])(int);

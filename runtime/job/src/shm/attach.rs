@@ -13,12 +13,15 @@ use std::env;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::layout::State;
 use super::segment::Segment;
 use crate::error::{Error, ErrorKind};
+use crate::service::{Answer, Request};
+use crate::sys::channel::Bond;
+use crate::sys::stream::{self, Transfer};
 use crate::sys::{channel, memory, process};
 
 /// Environment variable: numbers of the two inherited descriptors, first that of the segment and then that
@@ -51,6 +54,12 @@ pub const INITIAL_ERRHANDLER: &str = "TYPEPACK_INITIAL_ERRHANDLER";
 /// While a rank waits for the launcher, it checks at this interval whether the launcher is alive.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Maximum number of messages to the launcher that it has not read yet. The socket has room for many times as many.
+const UNREAD: u32 = 16;
+
+/// While a rank waits until the launcher has read its messages, it looks again after this time.
+const PAUSE: Duration = Duration::from_micros(50);
+
 /// Membership in a job: this process has the slot `slot` until it ends.
 #[derive(Debug)]
 pub struct Attached {
@@ -63,9 +72,85 @@ pub struct Attached {
     /// The rank's end of the control socket. It stays open as long as this process lives. When the launcher
     /// dies, the other end closes, and the kernel then kills this process.
     control: OwnedFd,
+    /// Number of messages that this process has sent to the launcher.
+    sent: Mutex<u32>,
+}
+
+/// An answer of the launcher that may not have come yet.
+#[derive(Debug)]
+pub struct Awaited {
+    pipe: OwnedFd,
+    bytes: Vec<u8>,
+}
+
+impl Awaited {
+    /// Returns the answer, or `None` if it has not come yet. The launcher wakes this rank when it has answered.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::LauncherGone`] if the launcher has ended without an answer, and [`ErrorKind::System`] if it
+    /// has written something else or the system refuses a call.
+    pub fn look(&mut self) -> Result<Option<Answer>, Error> {
+        let mut buffer = [0; 4096];
+        loop {
+            match stream::read(self.pipe.as_fd(), &mut buffer) {
+                Ok(Transfer::Moved(n)) => self.bytes.extend(&buffer[..n]),
+                Ok(Transfer::Later) => return Ok(None),
+                Ok(Transfer::Closed) if self.bytes.is_empty() => {
+                    let detail = "mpiexec has not answered a request";
+                    return Err(Error::new(ErrorKind::LauncherGone, detail));
+                }
+                Ok(Transfer::Closed) => {
+                    let detail = "mpiexec has sent an answer that is not one";
+                    let answer = Answer::parse(&self.bytes);
+                    return answer.map(Some).ok_or_else(|| Error::new(ErrorKind::System, detail));
+                }
+                Err(error) => return Err(Error::system("cannot read an answer of mpiexec", error)),
+            }
+        }
+    }
 }
 
 impl Attached {
+    /// Sends a request to the launcher.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::LauncherGone`] if the launcher has ended, and [`ErrorKind::NoMemory`] or
+    /// [`ErrorKind::System`] if the system refuses a call.
+    pub fn ask(&self, request: &Request) -> Result<Awaited, Error> {
+        let failed = |error| Error::system("cannot ask mpiexec", error);
+        let file = request.to_file().map_err(failed)?;
+        let (pipe, answer) = stream::pipe().map_err(failed)?;
+        stream::set_nonblocking(pipe.as_fd()).map_err(failed)?;
+        self.send(|| channel::ask(self.control.as_fd(), file.as_fd(), answer.as_fd()))?;
+        Ok(Awaited { pipe, bytes: Vec::new() })
+    }
+
+    /// Tells the launcher how this rank is connected with the world whose first slot is `world`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Attached::ask`].
+    pub fn tell_bond(&self, bond: Bond, world: usize) -> Result<(), Error> {
+        // The cast is exact, because the number of a slot is below 2^12.
+        self.send(|| channel::tell_bond(self.control.as_fd(), bond, world as u32))
+    }
+
+    /// Sends a message to the launcher, when it has read enough of the earlier ones.
+    fn send(&self, send: impl FnOnce() -> std::io::Result<()>) -> Result<(), Error> {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = &self.segment.slot(self.slot).heard;
+        while sent.wrapping_sub(heard.load(Ordering::Acquire)) >= UNREAD {
+            if self.launcher_is_gone() {
+                return Err(gone());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        *sent = sent.wrapping_add(1);
+        send().map_err(|error| Error::system("cannot send a message to mpiexec", error))
+    }
+
     /// Returns true if `mpiexec` has ended. In that case the kernel is about to kill this process.
     pub fn launcher_is_gone(&self) -> bool {
         channel::is_closed(self.control.as_fd())
@@ -126,7 +211,7 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
             world.len()
         )));
     }
-    let attached = Attached { segment, slot, world, control };
+    let attached = Attached { segment, slot, world, control, sent: Mutex::new(0) };
     attached.die_with_the_launcher()?;
     attached.register()?;
     Ok(Some(attached))
@@ -181,7 +266,7 @@ impl Attached {
                     slot.pid.load(Ordering::Relaxed)
                 ))
             })?;
-        channel::register(self.control.as_fd()).map_err(|_| gone())?;
+        self.send(|| channel::register(self.control.as_fd())).map_err(|_| gone())?;
         loop {
             let seen = self.segment.prepare_wait(self.slot);
             if slot.watched.load(Ordering::Acquire) != 0 {

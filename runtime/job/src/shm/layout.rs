@@ -33,7 +33,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
 /// not detect such a change by itself.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -143,8 +143,13 @@ pub struct RankSlot {
     /// ended without finalizing, `0x400` if it ended without joining the job; 0 if it has not failed. Written by the
     /// launcher.
     pub ending: AtomicU32,
+    /// Number of messages that the launcher has read from this rank's control socket. Written by the launcher.
+    pub heard: AtomicU32,
+    /// Slot of the process that has asked for this rank's world (`MPI_Comm_spawn`), plus 1; 0 if the ranks are those of
+    /// the command line. Written by the launcher.
+    pub parent: AtomicU32,
     /// Fills the cache line.
-    pub spare: [AtomicU32; 10],
+    pub spare: [AtomicU32; 8],
     /// Process id of the rank as the launcher sees it; 0 until the rank has registered. Written by the
     /// launcher.
     pub pid: AtomicU32,

@@ -240,8 +240,10 @@ impl Segment {
     pub fn remove_world(&self, world: Range<usize>) {
         for slot in world.clone() {
             let RankSlot { group, program, bound_cpu, part_cpu, part_level, .. } = self.slot(slot);
-            let RankSlot { world, world_ranks, .. } = self.slot(slot);
-            for word in [world_ranks, world, group, program, bound_cpu, part_cpu, part_level] {
+            let RankSlot { world, world_ranks, parent, heard, .. } = self.slot(slot);
+            for word in
+                [parent, heard, world_ranks, world, group, program, bound_cpu, part_cpu, part_level]
+            {
                 word.store(0, Ordering::Relaxed);
             }
         }
@@ -259,6 +261,25 @@ impl Segment {
         let first = words.world.load(Ordering::Relaxed) as usize;
         let world = first..first.checked_add(ranks)?;
         (world.end <= self.layout.room().slots && world.contains(&slot)).then_some(world)
+    }
+
+    /// Returns the slot of the process that has asked for the world of `rank`, or `None` if there is none.
+    pub fn parent(&self, rank: usize) -> Option<usize> {
+        let parent = self.slot(rank).parent.load(Ordering::Acquire).checked_sub(1)? as usize;
+        (parent < self.layout.room().slots).then_some(parent)
+    }
+
+    /// Tells the ranks that the job has more ranks than CPUs. The ranks that have joined the job before read it when
+    /// they wait. Only the launcher calls this function.
+    pub fn mark_oversubscribed(&self) {
+        self.header().flags.fetch_or(FLAG_OVERSUBSCRIBED, Ordering::Relaxed);
+    }
+
+    /// Returns whether the job has more ranks than CPUs now. Unlike [`Segment::flags`], which says how it was when this
+    /// process joined the job, this reads the header.
+    #[inline]
+    pub fn is_oversubscribed(&self) -> bool {
+        self.header().flags.load(Ordering::Relaxed) & FLAG_OVERSUBSCRIBED != 0
     }
 
     /// Returns the number of slots that processes have taken so far. The number is at least that of the ranks with
@@ -286,6 +307,11 @@ impl Segment {
     /// Returns the descriptor of the segment. The descriptor stays open as long as `self` lives.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// Returns a number that no other segment of this machine has at the same time: that of its file.
+    pub fn identity(&self) -> u64 {
+        memory::file_number(self.fd())
     }
 
     /// Returns the header.

@@ -1,19 +1,25 @@
 //! The control socket between `mpiexec` and one rank.
 //!
 //! The launcher makes a socket pair (`launcher/src/start.rs`), and the rank inherits one end
-//! (`shm/attach.rs`). The socket carries a single message, by which a process tells the launcher that it has
-//! joined the job as the rank. When the launcher dies, for whatever reason, the kernel closes the launcher's
-//! end and sends SIGKILL to the rank's process group ([`arm`]). This needs no thread and no signal handler.
+//! (`shm/attach.rs`). By its first message a process tells the launcher that it has joined the job as the rank. Later
+//! messages tell with which other worlds the rank has communicators ([`Bond`]), and bring requests (`../service.rs`),
+//! whose answers come through a descriptor that the request brings. When the launcher dies, for whatever reason, the
+//! kernel closes the launcher's end and sends SIGKILL to the rank's process group ([`arm`]). This needs no thread and no
+//! signal handler.
+//!
+//! A rank must never fill the socket: the kernel remembers that a sender found no room, and later sends the signal of
+//! [`arm`] when there is room again. So a rank has at most a few messages under way, and waits until the launcher has
+//! counted them as read (`shm/attach.rs`).
 
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::io::{Errno, FdFlags};
 use rustix::net::{
-    self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, Shutdown,
-    SocketFlags, SocketType, sockopt,
+    self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketFlags, SocketType, sockopt,
 };
 
 use super::poll::{self, PollFd, PollFlags};
@@ -25,6 +31,51 @@ const F_SETSIG: i32 = 10;
 /// The one byte that a process sends over the control socket to say that it has joined the job. The kernel
 /// adds the identity of the sender.
 const REGISTER: u8 = b'R';
+
+/// The byte with which a request begins. The message has two descriptors and no other bytes.
+const REQUEST: u8 = b'Q';
+
+/// How a rank is connected with the ranks of another world: by communicators that both have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bond {
+    /// The rank has a communicator with members of the other world.
+    Connected,
+    /// The rank disconnects the last such communicator. All its members do so now.
+    Ending,
+    /// The rank has no such communicator any more.
+    Ended,
+}
+
+impl Bond {
+    const ALL: [(Self, u8); 3] =
+        [(Self::Connected, b'C'), (Self::Ending, b'D'), (Self::Ended, b'E')];
+
+    fn to_byte(self) -> u8 {
+        let found = Self::ALL.iter().find(|(bond, _)| *bond == self);
+        found.map_or(0, |(_, byte)| *byte)
+    }
+
+    fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.iter().find(|(_, of)| *of == byte).map(|(bond, _)| *bond)
+    }
+}
+
+/// A message from a rank.
+#[derive(Debug)]
+pub enum Message {
+    /// The process with this id has joined the job as the rank. The id is the one that the process has in the
+    /// launcher's PID namespace.
+    Registered(rustix::process::Pid),
+    /// How the rank is connected with the world whose first slot this is.
+    Bond(Bond, u32),
+    /// A request, and where its answer goes.
+    Request {
+        /// The file with the request.
+        request: OwnedFd,
+        /// The end of a pipe to which the launcher writes the answer.
+        answer: OwnedFd,
+    },
+}
 
 /// The launcher's end of a control socket. The launcher reads it and never writes to it: data that arrive at the rank's
 /// end would make the kernel send the signal of [`arm`]. The value has no way to write, and the kernel refuses what is
@@ -39,15 +90,14 @@ impl AsFd for LauncherEnd {
 }
 
 impl LauncherEnd {
-    /// Returns the id of a process that has registered since the last call of this function, or `None` if no process
-    /// has done so. The id is the one that the process has in the launcher's PID namespace.
+    /// Returns the next message of the rank, or `None` if there is none.
     ///
     /// # Errors
     ///
     /// Returns `InvalidData` if the message is not one that a rank of this build sends, and otherwise the kernel's
     /// error.
-    pub fn registered(&self) -> io::Result<Option<rustix::process::Pid>> {
-        registered(self.0.as_fd())
+    pub fn next(&self) -> io::Result<Option<Message>> {
+        next(self.0.as_fd())
     }
 }
 
@@ -128,22 +178,51 @@ fn set_async(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
 ///
 /// Returns the kernel's error: `EPIPE` or `ECONNRESET` if the launcher has ended.
 pub fn register(fd: BorrowedFd<'_>) -> io::Result<()> {
+    send(fd, &[REGISTER], &[])
+}
+
+/// Tells the launcher how the rank that owns this end of the socket is connected with the world whose first slot is
+/// `world`.
+///
+/// # Errors
+///
+/// Returns the errors of [`register`].
+pub fn tell_bond(fd: BorrowedFd<'_>, bond: Bond, world: u32) -> io::Result<()> {
+    let [a, b, c, d] = world.to_le_bytes();
+    send(fd, &[bond.to_byte(), a, b, c, d], &[])
+}
+
+/// Sends a request to the launcher: the file that contains it, and the end of a pipe for the answer.
+///
+/// # Errors
+///
+/// Returns the errors of [`register`].
+pub fn ask(fd: BorrowedFd<'_>, request: BorrowedFd<'_>, answer: BorrowedFd<'_>) -> io::Result<()> {
+    send(fd, &[REQUEST], &[request, answer])
+}
+
+fn send(fd: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     loop {
-        match net::send(fd, &[REGISTER], SendFlags::NOSIGNAL) {
+        match net::sendmsg(fd, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL) {
             Err(Errno::INTR) => {}
             other => return Ok(other.map(drop)?),
         }
     }
 }
 
-/// Does what [`LauncherEnd::registered`] does.
-fn registered(fd: BorrowedFd<'_>) -> io::Result<Option<rustix::process::Pid>> {
-    let mut byte = [0_u8; 2];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+/// Does what [`LauncherEnd::next`] does.
+fn next(fd: BorrowedFd<'_>) -> io::Result<Option<Message>> {
+    let mut bytes = [0_u8; 6];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1), ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let received = loop {
-        match net::recvmsg(fd, &mut [IoSliceMut::new(&mut byte)], &mut control, flags) {
+        match net::recvmsg(fd, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN | Errno::CONNRESET) => return Ok(None),
             other => break other?,
@@ -152,14 +231,24 @@ fn registered(fd: BorrowedFd<'_>) -> io::Result<Option<rustix::process::Pid>> {
     if received.bytes == 0 {
         return Ok(None);
     }
-    let sender = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmCredentials(who) => Some(who.pid),
-        _ => None,
-    });
-    match sender {
-        Some(pid) if received.bytes == 1 && byte[0] == REGISTER => Ok(Some(pid)),
-        _ => Err(io::ErrorKind::InvalidData.into()),
+    let (mut sender, mut fds) = (None, Vec::new());
+    for part in control.drain() {
+        match part {
+            RecvAncillaryMessage::ScmCredentials(who) => sender = Some(who.pid),
+            RecvAncillaryMessage::ScmRights(received) => fds.extend(received),
+            _ => {}
+        }
     }
+    let mut fds = fds.into_iter();
+    let message = match (&bytes[..received.bytes], sender, fds.next(), fds.next()) {
+        ([REGISTER], Some(pid), None, None) => Some(Message::Registered(pid)),
+        ([REQUEST], _, Some(request), Some(answer)) => Some(Message::Request { request, answer }),
+        (&[byte, a, b, c, d], _, None, None) => {
+            Bond::from_byte(byte).map(|bond| Message::Bond(bond, u32::from_le_bytes([a, b, c, d])))
+        }
+        _ => None,
+    };
+    message.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Returns true if the other end of `fd` is closed.
@@ -208,17 +297,39 @@ mod tests {
     fn the_kernel_names_the_sender() {
         let (ours, theirs) = pair().expect("socket pair");
         assert!(is_control(ours.0.as_fd()) && is_control(theirs.as_fd()));
-        assert_eq!(ours.registered().expect("nothing yet"), None);
+        assert!(ours.next().expect("nothing yet").is_none());
         register(theirs.as_fd()).expect("send");
-        let pid = ours.registered().expect("message");
-        assert_eq!(pid, Some(rustix::process::getpid()));
+        let own = rustix::process::getpid();
+        assert!(matches!(ours.next(), Ok(Some(Message::Registered(pid))) if pid == own));
+    }
+
+    #[test]
+    fn bonds_and_requests_arrive_in_order() {
+        let (ours, theirs) = pair().expect("socket pair");
+        tell_bond(theirs.as_fd(), Bond::Connected, 7).expect("send");
+        let (reader, writer) = rustix::pipe::pipe().expect("pipe");
+        ask(theirs.as_fd(), reader.as_fd(), writer.as_fd()).expect("send");
+        tell_bond(theirs.as_fd(), Bond::Ended, u32::MAX).expect("send");
+        assert!(matches!(ours.next(), Ok(Some(Message::Bond(Bond::Connected, 7)))));
+        let Ok(Some(Message::Request { request, answer })) = ours.next() else {
+            panic!("a request")
+        };
+        rustix::io::write(&answer, b"x").expect("the pipe is open");
+        assert_eq!(rustix::io::read(&request, &mut [0; 2]), Ok(1));
+        assert!(matches!(ours.next(), Ok(Some(Message::Bond(Bond::Ended, u32::MAX)))));
+        assert!(matches!(ours.next(), Ok(None)));
     }
 
     #[test]
     fn strange_messages_are_refused() {
         let (ours, theirs) = pair().expect("socket pair");
-        net::send(&theirs, b"xx", SendFlags::NOSIGNAL).expect("send");
-        assert!(ours.registered().is_err());
+        for strange in [&b"xx"[..], b"C", b"Q", b"x1234", b"C12345678"] {
+            net::send(&theirs, strange, SendFlags::NOSIGNAL).expect("send");
+            assert!(ours.next().is_err(), "{strange:?}");
+        }
+        let (reader, _writer) = rustix::pipe::pipe().expect("pipe");
+        send(theirs.as_fd(), b"Q", &[reader.as_fd()]).expect("send");
+        assert!(ours.next().is_err());
     }
 
     #[test]

@@ -58,6 +58,12 @@ pub fn sealed_len(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
     }
 }
 
+/// Returns the number of a file of [`create_sealed`], which no other such file has at the same time. Returns 0 if `fd` is
+/// not open.
+pub fn file_number(fd: BorrowedFd<'_>) -> u64 {
+    fs::fstat(fd).map_or(0, |found| found.st_ino)
+}
+
 /// Allocates memory for `len` bytes at `offset` of a memfd.
 ///
 /// If a process accesses a hole for which this function was not called, and the system has no memory for the

@@ -5,12 +5,12 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use rustix::pipe::PipeFlags;
 
 /// The result of a read or a write that does not block.
@@ -102,6 +102,47 @@ fn finish_write(mut write: impl FnMut() -> rustix::io::Result<usize>) -> io::Res
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Sends as many of the bytes as the socket accepts at once.
+///
+/// # Errors
+///
+/// Returns the kernel's error, for example `ENOTSOCK` if `fd` is no socket.
+pub fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<Transfer> {
+    finish_write(|| rustix::net::send(fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))
+}
+
+/// Receives the bytes that have arrived at a socket, up to the length of `buffer`.
+///
+/// # Errors
+///
+/// Returns the kernel's error, for example `ENOTSOCK` if `fd` is no socket.
+pub fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Transfer> {
+    loop {
+        match rustix::net::recv(fd, &mut *buffer, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return Ok(Transfer::Closed),
+            Ok((n, _)) => return Ok(Transfer::Moved(n)),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(Transfer::Later),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Returns another descriptor of the open file behind the descriptor `raw`. It is close-on-exec.
+///
+/// # Errors
+///
+/// Returns `EBADF` if no descriptor has this number.
+pub fn duplicate(raw: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: F_DUPFD_CLOEXEC accepts any number. It fails with EBADF if no descriptor with this number is open.
+    let fd = unsafe { libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, 3) };
+    if fd == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made the descriptor `fd`, so it is open and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Opens the pipe or terminal behind `fd` again, as an open file that only this process uses and that never

@@ -61,6 +61,23 @@ pub struct App {
     pub path: Option<OsString>,
     /// Environment options of this program. They are applied after the options of the job.
     pub environment: Environment,
+    /// Name of the error handler that communicators have initially, if it differs from that of the job.
+    pub errhandler: Option<&'static str>,
+}
+
+impl App {
+    /// Returns a program without a name and without ranks.
+    pub fn none() -> Self {
+        Self {
+            ranks: 0,
+            program: OsString::new(),
+            arguments: Vec::new(),
+            directory: None,
+            path: None,
+            environment: Environment::default(),
+            errhandler: None,
+        }
+    }
 }
 
 /// A job to run, as described by the command line and the environment.
@@ -117,6 +134,10 @@ impl Job {
         found.unwrap_or(self.apps.len() - 1)
     }
 }
+
+/// The names of the error handlers that communicators may have initially (MPI-5.0 section 9.3).
+pub const ERRHANDLERS: [&str; 3] =
+    ["mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"];
 
 /// What the command line asks mpiexec to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -309,7 +330,8 @@ impl Reading<'_> {
             arguments.push(argument);
         }
         let Section { directory, path, environment, .. } = section;
-        self.job.apps.push(App { ranks, program, arguments, directory, path, environment });
+        let app = App { ranks, program, arguments, directory, path, environment, ..App::none() };
+        self.job.apps.push(app);
         self.check_ranks()?;
         Ok(next)
     }
@@ -357,7 +379,7 @@ impl Reading<'_> {
             }
             Id::Universe => job.universe = Some(positive(flag, &word)?),
             Id::InitialErrhandler => {
-                let known = ["mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"];
+                let known = ERRHANDLERS;
                 let found = known.into_iter().find(|name| name.eq_ignore_ascii_case(&word));
                 job.errhandler = Some(found.ok_or_else(|| {
                     format!("{flag}: '{word}' is not one of {}", known.join(", "))

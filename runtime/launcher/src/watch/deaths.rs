@@ -15,8 +15,8 @@ use crate::ending::{Outcome, judge};
 impl Job<'_> {
     /// Handles the end of the process that mpiexec has started for rank `index`.
     pub(super) fn take_child(&mut self, index: usize, now: Instant) {
-        // The child may have registered before it ended, so look for a message first.
-        self.take_registration(index, now);
+        // The child may have registered before it ended, so look for messages first.
+        self.take_messages(index, now);
         // No error is expected, because nobody but mpiexec can reap its children. If there is an error
         // anyway, the exit code is unknown; use 1.
         let exit = match self.ranks[index].rank.child.ended() {
@@ -84,13 +84,15 @@ impl Job<'_> {
         }
     }
 
-    /// Looks for a rank that exited with code 0 without joining the job although another rank of its world has joined.
-    /// The rank that joined could wait for the missing rank for ever, so the missing rank counts as failed.
+    /// Looks for a rank that exited with code 0 without joining the job although another rank of its world has joined, or
+    /// a rank of another world has asked for this one. These could wait for the missing rank for ever, so the missing rank
+    /// counts as failed.
     pub(super) fn check_strangers(&mut self, now: Instant) {
-        let of_world = |world: &World<'_>| {
+        let of_world = |world: &World| {
             let mut ranks = self.ranks[world.slots.clone()].iter();
             // A world that goes on after a failure has no need of this rank either.
-            if world.end.outcome().is_some() || !ranks.clone().any(|w| w.member.is_some()) {
+            let is_awaited = world.is_later || ranks.clone().any(|w| w.member.is_some());
+            if world.end.outcome().is_some() || !is_awaited {
                 return None;
             }
             let stranger =
@@ -110,6 +112,12 @@ impl Job<'_> {
         }
         watched.failed = true;
         let (pid, number) = (watched.pid(), watched.world);
+        // All that ranks have said before this death counts, and whether the programs of the world could be executed.
+        (0..self.ranks.len()).for_each(|rank| self.take_messages(rank, now));
+        if self.worlds[number].asked.is_some() {
+            self.take_report(number);
+        }
+        let watched = &mut self.ranks[index];
         let state = self.segment.state(index);
         if let (Ending::Exited(code), State::Finalized) = (ending, state) {
             watched.parting = Some(code);
@@ -120,6 +128,9 @@ impl Job<'_> {
         let world = &self.worlds[number];
         let failure = Failure { slot: index, rank: index - world.slots.start, ending };
         self.segment.record_failure(failure);
+        if world.is_refused {
+            return;
+        }
         let is_ending = world.end.is_ending();
         if world.plan.goes_on && !is_ending && !self.segment.is_aborting() {
             return self.survive(number, failure, pid);
@@ -129,7 +140,22 @@ impl Job<'_> {
             // wait for the dead rank.
             self.tell_failure(number, failure);
         }
-        self.decide(number, |end| end.failed(failure, pid, orderly, now));
+        for connected in self.connected(index, state) {
+            self.decide(connected, |end| end.failed(failure, pid, orderly, now));
+        }
+    }
+
+    /// Returns the numbers of the worlds that are connected with the rank `index`, its own first. `state` is the state in
+    /// which the rank has ended: a rank that has finalized is connected with no other world.
+    fn connected(&self, index: usize, state: State) -> Vec<usize> {
+        let own = self.ranks[index].world;
+        if state == State::Finalized {
+            return vec![own];
+        }
+        let counts = |slot: usize| self.segment.state(slot) != State::Finalized;
+        let found = self.bonds.connected((index, own), |slot| self.ranks[slot].world, counts);
+        let runs = |number: &usize| *number == own || !self.is_over(&self.worlds[*number]);
+        found.into_iter().filter(runs).collect()
     }
 
     /// Tells the ranks of a world, which share communicators with a rank that has failed, of this failure.
@@ -143,7 +169,7 @@ impl Job<'_> {
     /// their calls go on, and a call that needs the dead rank waits until the user ends the job.
     fn survive(&mut self, number: usize, failure: Failure, pid: i32) {
         let why = Outcome::Failed(failure, pid);
-        if let Some(line) = why.line() {
+        if let Some(line) = why.line(number) {
             self.outputs.tell(&format!("{line}; the other ranks go on"));
         }
         self.decide(number, |end| {

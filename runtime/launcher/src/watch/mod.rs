@@ -1,8 +1,9 @@
 //! Watches a job until all its ranks have ended.
 //!
 //! A job consists of worlds, groups of ranks that start together (`start.rs`). The ranks of the command line are the
-//! first world; [`Job::start`] adds others while the job runs. Each world has an end of its own (`ending.rs`): a
-//! failure ends the world of the rank that has failed. This file polls all descriptors, passes events to `ending.rs`,
+//! first world; [`Job::start`] adds others while the job runs, when ranks ask for them (`requests.rs`). Each world has an
+//! end of its own (`ending.rs`): a failure ends the world of the rank that has failed, and the worlds that are connected
+//! with it (`bonds.rs`). This file polls all descriptors, passes events to `ending.rs`,
 //! output to `forward.rs` and input to `input.rs`, prints what the ranks wait for (`waits.rs`), and answers each
 //! process that registers as a rank (`shm/attach.rs`).
 //!
@@ -13,26 +14,36 @@
 //! - The thread that runs this code is the thread that forked the ranks, because the kernel kills the ranks
 //!   when that thread ends.
 
+mod bonds;
 mod deaths;
+mod ports;
+mod requests;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use typepack_job::shm::segment::Segment;
+use typepack_job::sys::channel::Message;
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
 use typepack_job::sys::process::{self, ExecFailure, Exit};
 use typepack_job::sys::stream::{self, Transfer};
 use typepack_job::sys::{channel, inspect, signal};
 
+use self::bonds::Bonds;
+use self::ports::Ports;
+use self::requests::Asked;
 use crate::args;
+use crate::core_reservation::Reservation;
 use crate::ending::{Action, End, Outcome};
 use crate::forward::{Outputs, Trouble};
 use crate::input::Input;
+use crate::resolve::Found;
 use crate::start;
 use crate::waits::{self, Watchdog};
 
@@ -101,14 +112,22 @@ impl Watched {
 
 /// What mpiexec knows about the ranks that it has started together.
 #[derive(Debug)]
-struct World<'a> {
+struct World {
     /// The slots of the ranks, which are also their indices in `Job::ranks`.
     slots: Range<usize>,
-    plan: &'a args::Job,
+    plan: Rc<args::Job>,
     report: Option<OwnedFd>,
     end: End,
     /// True if the ranks know of a failure.
     has_told: bool,
+    /// The cores of the ranks, until all ranks have ended.
+    cores: Option<Reservation>,
+    /// The rank that has asked for this world and waits for the answer.
+    asked: Option<Asked>,
+    /// True if a rank has asked for this world.
+    is_later: bool,
+    /// True if a program of the world could not be executed. The rank that has asked for the world knows.
+    is_refused: bool,
 }
 
 /// The source of an event: what a polled descriptor belongs to.
@@ -130,13 +149,16 @@ pub struct Job<'a> {
     segment: Segment,
     /// The ranks of all worlds, by slot.
     ranks: Vec<Watched>,
-    worlds: Vec<World<'a>>,
+    worlds: Vec<World>,
+    bonds: Bonds,
+    ports: Ports,
     /// The worlds whose outcome is decided, in the order in which that happened.
     decided: Vec<usize>,
     input: Input,
     outputs: &'a mut Outputs,
     signals: BorrowedFd<'a>,
-    plan: &'a args::Job,
+    plan: Rc<args::Job>,
+    machine: &'a start::Machine<'a>,
     started: Instant,
     /// Looks whether anything moves; `None` if that is switched off, or if it has told that nothing does.
     watchdog: Option<Watchdog>,
@@ -153,10 +175,13 @@ impl<'a> Job<'a> {
         segment: Segment,
         outputs: &'a mut Outputs,
         (signals, input): (BorrowedFd<'a>, Input),
-        (plan, watchdog): (&'a args::Job, Option<Duration>),
+        (plan, watchdog): (Rc<args::Job>, Option<Duration>),
+        machine: &'a start::Machine<'a>,
     ) -> Self {
         let now = Instant::now();
         Self {
+            bonds: Bonds::default(),
+            ports: Ports::new(&segment),
             segment,
             ranks: Vec::new(),
             worlds: Vec::new(),
@@ -165,6 +190,7 @@ impl<'a> Job<'a> {
             outputs,
             signals,
             plan,
+            machine,
             started: now,
             watchdog: watchdog.map(|period| Watchdog::new(period, now)),
             groups_ended: false,
@@ -172,19 +198,23 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Starts the ranks that `plan` describes as a new world of this job.
+    /// Starts the ranks that `plan` describes as a new world of this job. `programs` are the programs of the plan, and
+    /// `cores` the cores of the ranks. `parent` is the slot of the rank that has asked for the world.
     ///
     /// # Errors
     ///
     /// Returns a one-line message if the world cannot be started. Then no process of it remains, and the job goes on.
     pub fn start(
         &mut self,
-        plan: &'a args::Job,
-        setting: &start::Setting<'_>,
+        plan: Rc<args::Job>,
+        (programs, cores): (&[Found], Reservation),
         stdin: Option<OwnedFd>,
+        parent: Option<usize>,
     ) -> Result<(), String> {
-        let started = start::start(&self.segment, (self.ranks.len(), plan), setting, stdin)?;
         let world = self.worlds.len();
+        let placed = cores.cores.as_deref();
+        let setting = start::Setting { programs, placed, world, parent, machine: self.machine };
+        let started = start::start(&self.segment, (self.ranks.len(), &plan), &setting, stdin)?;
         self.ranks.extend(started.ranks.into_iter().map(|rank| Watched {
             rank,
             world,
@@ -196,10 +226,14 @@ impl<'a> Job<'a> {
         }));
         self.worlds.push(World {
             slots: started.slots,
+            end: End::new(plan.kill_after),
             plan,
             report: Some(started.report),
-            end: End::new(plan.kill_after),
             has_told: false,
+            cores: Some(cores),
+            asked: None,
+            is_later: parent.is_some(),
+            is_refused: false,
         });
         Ok(())
     }
@@ -242,7 +276,7 @@ impl<'a> Job<'a> {
             let is_told = world.plan.goes_on && world.end.is_natural();
             if !is_told
                 && !self.parted_as_one(world)
-                && let Some(line) = world.end.outcome().and_then(Outcome::line)
+                && let Some(line) = world.end.outcome().and_then(|outcome| self.line(outcome))
                 && !lines.contains(&line)
             {
                 lines.push(line);
@@ -253,6 +287,19 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Returns the line that reports an outcome.
+    fn line(&self, outcome: &Outcome) -> Option<String> {
+        outcome.line(match outcome {
+            Outcome::Failed(failure, _) => self.ranks[failure.slot].world,
+            _ => 0,
+        })
+    }
+
+    /// Returns true if all ranks of a world have ended.
+    fn is_over(&self, world: &World) -> bool {
+        self.ranks[world.slots.clone()].iter().all(Watched::is_gone)
+    }
+
     /// Returns the time at which the job's time limit expires, or `None` if there is no limit or the job is
     /// already ending.
     fn time_is_over_at(&self) -> Option<Instant> {
@@ -260,9 +307,13 @@ impl<'a> Job<'a> {
         self.started.checked_add(limit)
     }
 
-    /// Returns true if mpiexec has told the ranks of all worlds to end.
+    /// Returns true if mpiexec has told all ranks to end that have not ended.
     fn is_ending(&self) -> bool {
-        self.worlds.iter().all(|world| world.end.is_ending())
+        let mut running = self.worlds.iter().filter(|world| !self.is_over(world)).peekable();
+        match running.peek() {
+            Some(_) => running.all(|world| world.end.is_ending()),
+            None => self.worlds.iter().all(|world| world.end.is_ending()),
+        }
     }
 
     /// Returns what the descriptions of waits need to know about the ranks.
@@ -320,7 +371,7 @@ impl<'a> Job<'a> {
     /// Returns true if all ranks of a world finalized and then exited with the same code other than 0. Such a code is
     /// the program's own result (for a bad argument, for example), and the program has printed the reason
     /// itself.
-    fn parted_as_one(&self, world: &World<'_>) -> bool {
+    fn parted_as_one(&self, world: &World) -> bool {
         let ranks = &self.ranks[world.slots.clone()];
         let first = ranks.first().and_then(|watched| watched.parting);
         first.is_some() && ranks.iter().all(|watched| watched.parting == first)
@@ -340,7 +391,7 @@ impl<'a> Job<'a> {
             match *event {
                 Event::Signal => self.take_signals(now),
                 Event::Report(world) => self.take_report(world),
-                Event::Control(rank) => self.take_registration(rank, now),
+                Event::Control(rank) => self.take_messages(rank, now),
                 Event::Child(rank) => self.take_child(rank, now),
                 Event::Member(rank) => self.take_member(rank, now),
                 Event::Input => self.input.read(now),
@@ -360,6 +411,7 @@ impl<'a> Job<'a> {
             }
         }
         self.check_strangers(now);
+        self.clear_worlds();
         if let Some(limit) = self.plan.timeout
             && self.time_is_over_at().is_some_and(|at| at <= now)
         {
@@ -390,7 +442,7 @@ impl<'a> Job<'a> {
             }
         }
         for (index, watched) in self.ranks.iter().enumerate() {
-            if watched.member.is_none() && watched.exit.is_none() {
+            if !watched.is_gone() {
                 add(Event::Control(index), watched.rank.control.as_fd(), PollFlags::IN);
             }
             if watched.exit.is_none() {
@@ -485,20 +537,63 @@ impl<'a> Job<'a> {
                         app.program.to_string_lossy()
                     ),
                 };
+                if world.is_later {
+                    return self.refuse_world(number, why);
+                }
                 self.decide(number, |end| end.broken(Outcome::NotStarted(why, code)));
             }
             Ok(Transfer::Later) => {}
-            _ => world.report = None,
+            _ => {
+                world.report = None;
+                self.confirm_world(number);
+            }
         }
     }
 
-    /// Handles the message with which a process registers as rank `index`.
-    fn take_registration(&mut self, index: usize, now: Instant) {
+    /// Forgets what ranks that have ended hold: their cores, ports and requests.
+    fn clear_worlds(&mut self) {
+        for number in 0..self.worlds.len() {
+            if self.worlds[number].cores.is_some() && self.is_over(&self.worlds[number]) {
+                self.worlds[number].cores = None;
+            }
+        }
+        self.clear_ports();
+    }
+
+    /// Handles the messages of rank `index`.
+    fn take_messages(&mut self, index: usize, now: Instant) {
+        loop {
+            let message = match self.ranks[index].rank.control.next() {
+                Ok(Some(message)) => Some(message),
+                Ok(None) => return,
+                // The rank has sent something else.
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => None,
+                Err(_) => return,
+            };
+            self.segment.slot(index).heard.fetch_add(1, Ordering::Release);
+            match message {
+                Some(Message::Registered(pid)) => self.take_registration(index, pid, now),
+                Some(Message::Bond(bond, first)) => {
+                    let first = first as usize;
+                    let other = self.worlds.iter().position(|world| world.slots.start == first);
+                    if let Some(other) = other.filter(|other| *other != self.ranks[index].world) {
+                        self.bonds.tell(index, other, bond);
+                    }
+                }
+                Some(Message::Request { request, answer }) => {
+                    self.take_request(index, request, answer);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Handles the registration of the process `pid` as rank `index`.
+    fn take_registration(&mut self, index: usize, pid: Pid, now: Instant) {
         let watched = &mut self.ranks[index];
         if watched.member.is_some() {
             return;
         }
-        let Ok(Some(pid)) = watched.rank.control.registered() else { return };
         let pidfd = match process::watch(pid) {
             Ok(pidfd) => pidfd,
             // The process has ended. It must have been killed, because it would otherwise still be waiting
@@ -527,7 +622,7 @@ impl<'a> Job<'a> {
         let world = &mut self.worlds[number];
         let action = event(&mut world.end);
         let outcome = world.end.outcome();
-        if outcome.is_some() && !self.decided.contains(&number) {
+        if outcome.is_some() && !world.is_refused && !self.decided.contains(&number) {
             self.decided.push(number);
         }
         match action {
@@ -635,7 +730,7 @@ impl<'a> Job<'a> {
 
     /// Returns true if a process runs in the group of any rank of a world. As long as a group has processes, the kernel
     /// does not reuse the group's id.
-    fn groups_run(&self, world: &World<'_>) -> bool {
+    fn groups_run(&self, world: &World) -> bool {
         let ranks = self.ranks[world.slots.clone()].iter();
         process::any_group_runs(ranks.map(|watched| watched.rank.child.pid()))
     }

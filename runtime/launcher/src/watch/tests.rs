@@ -82,21 +82,30 @@ fn as_a_rank() {
 fn ranks_join_a_running_job_and_their_failure_is_their_own() {
     let ((first, program), (second, _)) = (plan(2, "stays"), plan(3, "fails"));
     let signals = signal::descriptor(&SignalSet::new(&[])).expect("a descriptor");
-    let setting = start::Setting {
-        programs: &[program.clone(), program],
+    let machine = start::Machine {
         host: "here",
         library: None,
-        mpich: &[None, None],
         table: &[],
-        placed: None,
         signals: SignalSet::new(&[]),
         descriptors: process::raise_descriptor_limit(),
     };
+    let found = || Found { path: program.clone(), mpich: None };
+    let programs = [found(), found()];
+    let parent = None;
+    let setting =
+        start::Setting { programs: &programs, placed: None, world: 1, parent, machine: &machine };
+    let (first, second) = (Rc::new(first), Rc::new(second));
     let made = start::make(2, &[], JobFlags::default()).expect("a job");
     let mut outputs = Outputs::standard();
-    let mut job =
-        Job::new(made.segment, &mut outputs, (signals.as_fd(), made.input), (&first, None));
-    job.start(&first, &setting, Some(made.stdin)).expect("the first world");
+    let mut job = Job::new(
+        made.segment,
+        &mut outputs,
+        (signals.as_fd(), made.input),
+        (first.clone(), None),
+        &machine,
+    );
+    job.start(first, (&programs, Reservation::default()), Some(made.stdin), None)
+        .expect("the first world");
     while !job.ranks.iter().all(|watched| watched.member.is_some()) {
         assert!(!job.ranks.iter().any(Watched::is_gone), "a rank has ended early");
         job.turn(None, Instant::now());
@@ -107,22 +116,23 @@ fn ranks_join_a_running_job_and_their_failure_is_their_own() {
         arguments: vec![argument.into()],
         ..second.apps[0].clone()
     };
-    let too_many = args::Job { apps: vec![app(4096, "")], ..second.clone() };
-    let no_text = args::Job { apps: vec![app(1, ""), app(1, "a\0b")], ..second.clone() };
+    let too_many = args::Job { apps: vec![app(4096, "")], ..(*second).clone() };
+    let no_text = args::Job { apps: vec![app(1, ""), app(1, "a\0b")], ..(*second).clone() };
     for (wrong, why) in [(&too_many, "4096 more ranks"), (&no_text, "cannot start rank 1 of 2")] {
         let error = start::start(&job.segment, (job.ranks.len(), wrong), &setting, None)
             .expect_err("refused");
         assert!(error.contains(why), "{error}");
         assert_eq!(job.segment.processes(), 2);
     }
-    job.start(&second, &setting, None).expect("the second world");
+    job.start(second, (&programs, Reservation::default()), None, None).expect("the second world");
     assert_eq!((job.ranks.len(), job.worlds[1].slots.clone()), (5, 2..5));
     while !job.ranks.iter().all(Watched::is_gone) {
         let now = Instant::now();
         let deadlines = job.worlds.iter().filter_map(|world| world.end.deadline());
         job.turn(deadlines.min(), now);
     }
-    let outcomes = job.worlds.iter().map(|world| world.end.outcome().and_then(Outcome::line));
+    let outcomes =
+        job.worlds.iter().map(|world| world.end.outcome().and_then(|outcome| outcome.line(0)));
     let outcomes: Vec<_> = outcomes.collect();
     assert_eq!(outcomes[0], None);
     let line = outcomes[1].as_deref().unwrap_or_default();

@@ -196,7 +196,7 @@ impl Communicator {
     }
 
     /// Returns the intercommunicator between the two groups. `numbers` are the numbers that the two leaders have taken.
-    pub(in crate::coll) fn derive_between(
+    pub(crate) fn derive_between(
         &self,
         numbers: [u64; 2],
         local: Group,
@@ -309,6 +309,36 @@ impl Communicator {
         Ok(made)
     }
 
+    /// Makes an intercommunicator of the ranks of this communicator and those of another one, with which they have no
+    /// communicator in common. Collective over both. `leader` is a rank of this communicator. The leader passes the slot
+    /// of the other leader, and all other ranks pass `None`. Both leaders pass the same `name`.
+    pub(crate) fn with_leader(
+        &self,
+        leader: usize,
+        other: Option<usize>,
+        name: &[u8],
+    ) -> Result<Self> {
+        let bridge = other.map(|other| Self::bridge(self.endpoint(), other, name));
+        let (bridge, able) = match bridge {
+            None => (None, Ok(())),
+            Some(Ok(bridge)) => (Some(bridge), Ok(())),
+            Some(Err(error)) => (None, Err(error)),
+        };
+        let other = bridge.as_ref().map(|(bridge, rank)| (bridge, *rank));
+        let made = self.connect(leader, other, 0, true);
+        able.and(made)
+    }
+
+    /// Returns a communicator of this process and the process in the slot `other`, and the rank of the latter in it.
+    fn bridge(endpoint: &Arc<Endpoint>, other: usize, name: &[u8]) -> Result<(Self, usize)> {
+        let mut both = [endpoint.rank() as i64, other as i64];
+        both.sort_unstable();
+        let pair = Group::of_slots(0..endpoint.processes()).include(both)?;
+        let number = meeting(&pair, &[b"leaders:", name].concat());
+        let bridge = Self::new(endpoint.clone(), number, pair.clone());
+        bridge.zip(pair.rank_of(other)).ok_or_else(|| strange("has no leader"))
+    }
+
     /// Like [`of_group`](Self::of_group), also if memory is short.
     fn of_members(endpoint: &Arc<Endpoint>, group: &Group, name: &[u8]) -> Result<Option<Self>> {
         if group.is_empty() {
@@ -351,13 +381,7 @@ impl Communicator {
                     format!("{rank} is not a rank of the remote group, whose size is {size}");
                 Error::new(ErrorKind::Rank, "remote_leader", detail)
             })?;
-            let mut both = [endpoint.rank() as i64, other as i64];
-            both.sort_unstable();
-            let pair = Group::of_slots(0..endpoint.processes()).include(both)?;
-            let number = meeting(&pair, &[b"leaders:", name].concat());
-            let bridge = Self::new(endpoint.clone(), number, pair.clone());
-            let rank = pair.rank_of(other);
-            bridge.zip(rank).ok_or_else(|| strange("has no leader"))
+            Self::bridge(endpoint, other, name)
         });
         let other = bridge.as_ref().ok().map(|(bridge, rank)| (bridge, *rank));
         let made = own.connect(leader, other, 0, able);

@@ -44,7 +44,7 @@ impl Endpoint {
         posting: &Posting<'_>,
     ) -> Result<Status> {
         if let Sender::Process(from) = posting.source
-            && !self.spin.is_zero()
+            && !self.spin().is_zero()
             && state.core.engine.is_quiet(posting.context, from, posting.tag)
         {
             state.pauses.wait();

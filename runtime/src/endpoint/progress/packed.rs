@@ -119,7 +119,7 @@ impl Endpoint {
             self.enter()?;
             return Ok(false);
         }
-        let (state, found) = self.look_until(Instant::now() + self.spin, |core| {
+        let (state, found) = self.look_until(Instant::now() + self.spin(), |core| {
             // SAFETY: the condition of the first call, which is the same, holds for every call of `pack`.
             match unsafe { core.engine.send_packed(label, dest, &mut pack) } {
                 Ok(Packed::Full) => None,

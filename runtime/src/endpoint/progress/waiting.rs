@@ -399,14 +399,14 @@ impl Endpoint {
         let mut deadline: Option<Instant> = None;
         let mut overslept = false;
         // The number of yields that are left before the next sleep, and the time of the first one.
-        let mut yields = if self.spin.is_zero() { state.yields.begin() } else { 0 };
+        let mut yields = if self.spin().is_zero() { state.yields.begin() } else { 0 };
         let mut began: Option<Instant> = None;
         // Whether anything has moved since the record was written, and when a wait that spins writes it.
         let mut news = false;
         let mut record_at: Option<Instant> = None;
         loop {
             let mut moved = false;
-            let burst = if self.spin.is_zero() { 1 } else { BURST };
+            let burst = if self.spin().is_zero() { 1 } else { BURST };
             for _ in 0..burst {
                 let stepped = self.step(&mut state, done);
                 if std::mem::take(&mut overslept) {
@@ -428,14 +428,14 @@ impl Endpoint {
                 return Ok((state, Err(error)));
             }
             news |= moved;
-            let spinning = !self.spin.is_zero() && {
+            let spinning = !self.spin().is_zero() && {
                 let now = Instant::now();
                 // A wait that spins longer than usual looks like a wait that sleeps now and then.
-                if self.spin > SPIN && *record_at.get_or_insert(now + SPIN) <= now {
+                if self.spin() > SPIN && *record_at.get_or_insert(now + SPIN) <= now {
                     self.record(&mut state, awaited, recorded, std::mem::take(&mut news));
                     record_at = Some(now + NAP);
                 }
-                let end = *deadline.filter(|_| !moved).get_or_insert(now + self.spin);
+                let end = *deadline.filter(|_| !moved).get_or_insert(now + self.spin());
                 deadline = Some(end);
                 now < end
             };
@@ -501,7 +501,7 @@ impl Endpoint {
                 Ok(woken) => {
                     overslept = woken == Woken::TimedOut && nap == NAP;
                     // The rank that rang probably goes on, for example with the next pieces of a long message.
-                    if self.spin.is_zero() && woken != Woken::TimedOut {
+                    if self.spin().is_zero() && woken != Woken::TimedOut {
                         yields = state.yields.begin();
                         began = None;
                     }

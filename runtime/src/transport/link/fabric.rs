@@ -11,6 +11,7 @@
 use super::area::Area;
 use super::failure::await_end;
 use super::pool::Pool;
+use crate::memory;
 use crate::memory::heaps::{Heaps, Mapped};
 use crate::placement::Cpu;
 use crate::request::private::{Probe, Reader, Readers};
@@ -27,8 +28,8 @@ use crate::sys::futex::Woken;
 use crate::{Error, ErrorKind, Result};
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Converts an error of the job crate that concerns the contact with rank `rank`.
@@ -49,6 +50,17 @@ fn of_contact(rank: usize, error: typepack_job::Error) -> Error {
 fn none() -> Error {
     let detail = "a process that no launcher has started has no other rank";
     Error::new(ErrorKind::Internal, "transport", detail)
+}
+
+/// The probe number of this process. Other ranks try to read it from this process's memory. If they succeed,
+/// they know that they can access the memory of this process, and that they have the right process.
+static PROBE: OnceLock<u64> = OnceLock::new();
+
+/// Returns a random number. It is very unlikely that another process has the same number at the same
+/// address.
+fn probe_number() -> u64 {
+    use std::hash::BuildHasher;
+    std::hash::RandomState::new().hash_one(std::process::id())
 }
 
 /// This rank's connection to the other ranks of the job.
@@ -116,6 +128,36 @@ impl Fabric {
     /// Returns the number of slots that processes of the job have taken so far.
     pub fn processes(&self) -> usize {
         self.segment().map_or(1, |segment| segment.processes())
+    }
+
+    /// Returns the slots of the world of the process in slot `rank`, or `None` if there is none.
+    pub fn world_of(&self, rank: usize) -> Option<Range<usize>> {
+        self.segment()?.world_of(rank)
+    }
+
+    /// Returns a number that no other job of this machine has, or `None` if no launcher has started this process.
+    pub fn job_number(&self) -> Option<u64> {
+        self.segment().map(Segment::identity)
+    }
+
+    /// Returns the slot of the process that has asked for this rank's world, or `None` if there is none.
+    pub fn parent(&self) -> Option<usize> {
+        self.segment()?.parent(self.rank)
+    }
+
+    /// Lets other ranks use memory of this one: memory that the program allocates from now on comes from this rank's
+    /// heap, and, if `cma`, other ranks may read its private memory. A rank calls this function before it has a
+    /// communicator with another rank. As long as nobody could read this memory, private memory serves: on a Zen 4, a
+    /// page of a heap took 0.7 us when it was first touched, and a private page 0.4 us.
+    pub fn share_memory(&self, cma: bool) {
+        static SHARED: OnceLock<()> = OnceLock::new();
+        SHARED.get_or_init(|| {
+            self.heaps().into_iter().for_each(memory::join);
+            if cma {
+                let number = PROBE.get_or_init(probe_number);
+                self.open_memory(std::ptr::from_ref(number) as u64, *number);
+            }
+        });
     }
 
     /// Returns this rank's part of the shared heap. Returns `None` in a job without a shared heap.
@@ -246,6 +288,12 @@ impl Fabric {
     /// Returns whether the job has more ranks than CPUs.
     pub fn oversubscribed(&self) -> bool {
         self.segment().is_some_and(|segment| segment.flags().oversubscribed)
+    }
+
+    /// Returns whether the job has more ranks than CPUs now; ranks may have joined since this process did.
+    #[inline]
+    pub fn is_crowded(&self) -> bool {
+        self.segment().is_some_and(Segment::is_oversubscribed)
     }
 
     /// Returns the table of the areas in which this rank reads or writes.

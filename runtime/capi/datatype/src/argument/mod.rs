@@ -4,7 +4,8 @@
 //! step trusts the C caller. The functions of the C face (`runtime/capi`) implement the MPI calls. The
 //! types of their parameters state what the C caller must promise about each pointer: [`Output`] for a
 //! result, [`InOut`] for a value that the call reads and replaces, [`Input`] for a value, [`Array`],
-//! [`OutArray`] and [`InOutArray`] for arrays, [`Text`], [`TextOutput`] and [`TextBuffer`] for strings, and
+//! [`OutArray`] and [`InOutArray`] for arrays, [`Text`], [`TextOutput`] and [`TextBuffer`] for strings, [`TextList`],
+//! [`TextArray`] and [`TextListArray`] for several of them, and
 //! `StatusOutput` (`status.rs`) for a status that the caller may ignore. After this step, reading and
 //! writing are safe Rust, except for arrays: the function must know how many entries the standard
 //! prescribes for an array.
@@ -24,7 +25,7 @@ mod array;
 mod text;
 
 pub use array::{Array, InOutArray, OutArray, Places, room};
-pub use text::{Text, TextBuffer, TextOutput, TextPlace};
+pub use text::{Text, TextArray, TextBuffer, TextList, TextListArray, TextOutput, TextPlace};
 
 use crate::buffer::is_low;
 use crate::failure::{Failure, Result};

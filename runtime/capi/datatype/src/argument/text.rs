@@ -5,7 +5,8 @@
 //! objects are an exception: the library truncates a name that is too long (MPI-5.0 section 7.8). A string
 //! for C is truncated to the size of the buffer that the standard prescribes, and ends with a zero byte.
 
-use super::FromC;
+use super::{Array, FromC};
+use crate::abi;
 use crate::buffer::is_low;
 use crate::failure::{Failure, Result};
 use std::ffi::{c_char, c_int};
@@ -65,6 +66,119 @@ impl Text {
             std::slice::from_raw_parts(self.0.cast::<u8>(), length)
         };
         Ok(bytes.to_vec())
+    }
+}
+
+/// A list of strings that ends with a null pointer. The pointer is null, or each entry up to the first null pointer is
+/// readable and is the address of a string that is readable up to and including its first zero byte.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct TextList(*mut *mut c_char);
+
+impl FromC<*mut *mut c_char> for TextList {
+    #[inline(always)]
+    unsafe fn from_c(pointer: *mut *mut c_char) -> Self {
+        Self(pointer)
+    }
+}
+
+impl TextList {
+    /// The list without strings.
+    pub const EMPTY: Self = Self(std::ptr::null_mut());
+
+    /// Returns the strings, each without the zero byte at its end. A null pointer stands for an empty list.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_ARG` if the pointer or an entry is neither null nor an address where memory can be, and if a
+    /// string or the list does not end within `limit` bytes or entries.
+    pub fn read(self, limit: c_int, argument: &'static str) -> Result<Vec<Vec<u8>>> {
+        let mut list = Vec::new();
+        if self.0.is_null() {
+            return Ok(list);
+        }
+        if is_low(self.0) {
+            return Err(Failure::nowhere(argument, self.0 as usize));
+        }
+        loop {
+            // SAFETY: the list is readable up to and including its first null pointer (promise of `TextList`), and no
+            // earlier entry was one.
+            let entry = unsafe { self.0.add(list.len()).read_unaligned() };
+            if entry.is_null() {
+                return Ok(list);
+            }
+            if list.len() >= limit as usize {
+                let detail = format!("the list is too long; it must have at most {limit} strings");
+                return Err(Failure::new(abi::ERR_ARG, argument, detail));
+            }
+            list.push(Text(entry).read(limit, argument, abi::ERR_ARG)?);
+        }
+    }
+}
+
+/// An array of strings. The pointer is null, or the array is readable for the number of entries that the standard
+/// prescribes for the argument, and each entry is null or what [`Text`] says.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct TextArray(*mut *mut c_char);
+
+impl FromC<*mut *mut c_char> for TextArray {
+    #[inline(always)]
+    unsafe fn from_c(pointer: *mut *mut c_char) -> Self {
+        Self(pointer)
+    }
+}
+
+impl TextArray {
+    /// Returns the strings.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_ARG` if the pointer is null and `length` is not 0.
+    ///
+    /// # Safety
+    ///
+    /// - `length` is at most the number of entries that the standard prescribes for this argument.
+    pub unsafe fn texts(self, length: usize, argument: &'static str) -> Result<Vec<Text>> {
+        // SAFETY: the array has at least `length` entries (condition of `# Safety`), and they are readable (promise of
+        // `TextArray`).
+        let entries = unsafe { Array(self.0.cast_const()).copy(length, argument)? };
+        Ok(entries.into_iter().map(|entry| Text(entry)).collect())
+    }
+}
+
+/// An array of lists of strings. The pointer is null, or the array is readable for the number of entries that the
+/// standard prescribes for the argument, and each entry is what [`TextList`] says.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct TextListArray(*mut *mut *mut c_char);
+
+impl FromC<*mut *mut *mut c_char> for TextListArray {
+    #[inline(always)]
+    unsafe fn from_c(pointer: *mut *mut *mut c_char) -> Self {
+        Self(pointer)
+    }
+}
+
+impl TextListArray {
+    /// Returns the lists, or `None` if the pointer is null.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_ARG` if the pointer is another constant that stands for no memory.
+    ///
+    /// # Safety
+    ///
+    /// - `length` is at most the number of entries that the standard prescribes for this argument.
+    pub unsafe fn lists(
+        self,
+        length: usize,
+        argument: &'static str,
+    ) -> Result<Option<Vec<TextList>>> {
+        if self.0.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the array has at least `length` entries (condition of `# Safety`), and they are readable (promise of
+        // `TextListArray`).
+        let entries = unsafe { Array(self.0.cast_const()).copy(length, argument)? };
+        Ok(Some(entries.into_iter().map(TextList).collect()))
     }
 }
 

@@ -1,0 +1,125 @@
+/* How jobs with several worlds end. The first argument says what happens; the children run this program, too. What must
+   not end prints a line at last. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <unistd.h>
+
+static char self[PATH_MAX];
+static int rank;
+
+static void wait_for_ever(MPI_Comm comm)
+{
+    int value;
+    MPI_Recv(&value, 1, MPI_INT, 0, 77, comm, MPI_STATUS_IGNORE);
+}
+
+/* Waits until a process has ended. */
+static void await_end(int pid)
+{
+    char name[64], line[256], state;
+    for (;;) {
+        snprintf(name, sizeof name, "/proc/%d/stat", pid);
+        FILE *stat = fopen(name, "r");
+        if (!stat) return;
+        char *read = fgets(line, sizeof line, stat);
+        fclose(stat);
+        char *end = read ? strrchr(line, ')') : NULL;
+        if (!end || sscanf(end + 1, " %c", &state) != 1 || state == 'Z') return;
+        usleep(1000);
+    }
+}
+
+static int tell_pids(MPI_Comm inter, int children)
+{
+    /* Rank 0 of each side tells the other its process id. */
+    int own = (int)getpid(), other = 0;
+    if (rank == 0) {
+        OK(MPI_Sendrecv(&own, 1, MPI_INT, 0, 5, &other, 1, MPI_INT, 0, 5, inter, MPI_STATUS_IGNORE));
+    }
+    (void)children;
+    return other;
+}
+
+static void child(MPI_Comm parent, const char *what)
+{
+    int other = tell_pids(parent, 1);
+    if (!strcmp(what, "child-dies")) {
+        if (rank == 1) kill(getpid(), SIGKILL);
+        wait_for_ever(parent);
+    } else if (!strcmp(what, "child-dies-apart")) {
+        OK(MPI_Comm_disconnect(&parent));
+        if (rank == 0) kill(getpid(), SIGKILL);
+        wait_for_ever(MPI_COMM_WORLD);
+    } else if (!strcmp(what, "child-dies-freed")) {
+        /* Freeing the communicator does not disconnect. */
+        OK(MPI_Comm_free(&parent));
+        kill(getpid(), SIGKILL);
+    } else if (!strcmp(what, "parent-dies")) {
+        wait_for_ever(parent);
+    } else if (!strcmp(what, "parent-dies-apart")) {
+        OK(MPI_Comm_disconnect(&parent));
+        if (rank == 0) await_end(other);
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (rank == 0) printf("the children live\n");
+    } else if (!strcmp(what, "abort")) {
+        if (rank == 0) MPI_Abort(MPI_COMM_WORLD, 3);
+        wait_for_ever(parent);
+    } else if (!strcmp(what, "fails-at-last")) {
+        OK(MPI_Comm_disconnect(&parent));
+        MPI_Finalize();
+        exit(9);
+    } else if (!strcmp(what, "hang")) {
+        printf("pid %d\n", (int)getpid());
+        fflush(stdout);
+        wait_for_ever(parent);
+    }
+}
+
+static void parent(const char *what)
+{
+    MPI_Comm inter;
+    char *arguments[] = {(char *)what, NULL};
+    if (!strcmp(what, "never-joins")) {
+        MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+        printf("not reached\n");
+        return;
+    }
+    OK(MPI_Comm_spawn(self, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE));
+    int other = tell_pids(inter, 0);
+    if (!strcmp(what, "child-dies") || !strcmp(what, "child-dies-freed") || !strcmp(what, "abort")) {
+        wait_for_ever(inter);
+    } else if (!strcmp(what, "child-dies-apart") || !strcmp(what, "fails-at-last")) {
+        OK(MPI_Comm_disconnect(&inter));
+        if (rank == 0) await_end(other);
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (rank == 0) printf("the parents live\n");
+    } else if (!strcmp(what, "parent-dies")) {
+        if (rank == 0) kill(getpid(), SIGKILL);
+        wait_for_ever(inter);
+    } else if (!strcmp(what, "parent-dies-apart")) {
+        OK(MPI_Comm_disconnect(&inter));
+        kill(getpid(), SIGKILL);
+    } else if (!strcmp(what, "hang")) {
+        printf("pid %d\n", (int)getpid());
+        fflush(stdout);
+        wait_for_ever(inter);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm up;
+    OK(MPI_Init(&argc, &argv));
+    CHECK(argc == 2);
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    CHECK(length > 0);
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    OK(MPI_Comm_get_parent(&up));
+    if (up != MPI_COMM_NULL) child(up, argv[1]);
+    else parent(argv[1]);
+    OK(MPI_Finalize());
+    return 0;
+}

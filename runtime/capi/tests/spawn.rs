@@ -1,0 +1,141 @@
+//! Runs the C programs about processes that start processes: what parents and children do together, and how jobs end
+//! that have several worlds.
+
+use crate::c::compile;
+use crate::program::library;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+
+fn mpiexec(ranks: usize, options: &[&str]) -> Command {
+    let mut command = Command::new(crate::job::mpiexec());
+    command.args(options).args(["-n", &ranks.to_string()]);
+    command.env("LD_LIBRARY_PATH", library());
+    command
+}
+
+fn run(name: &str, ranks: usize, options: &[&str], env: &[(&str, &str)]) {
+    let mut command = mpiexec(ranks, options);
+    command.arg(compile(name));
+    let output = crate::job::run(command, name, env);
+    let text = crate::job::text(&output);
+    assert!(output.status.success(), "{name}, {ranks} ranks: {}\n{text}", output.status);
+}
+
+#[test]
+fn parents_and_children() {
+    for ranks in 1..=4 {
+        run("spawned", ranks, &[], &[]);
+    }
+}
+
+#[test]
+fn parents_and_children_in_other_ways() {
+    for (name, value) in [
+        ("TYPEPACK_TRANSPORT", "pipeline"),
+        ("TYPEPACK_TRANSPORT", "heap"),
+        ("TYPEPACK_SPIN_US", "0"),
+        ("TYPEPACK_BIND", "none"),
+        ("TYPEPACK_CHECK_TYPES", "1"),
+        ("TYPEPACK_CMA", "off"),
+    ] {
+        run("spawned", 2, &[], &[(name, value)]);
+    }
+}
+
+#[test]
+fn ports_services_and_sockets() {
+    for ranks in 1..=3 {
+        run("ports", ranks, &[], &[]);
+    }
+}
+
+/// Runs `spawn_ends` with one argument. Returns the output.
+fn end(what: &str, ranks: usize) -> (Output, String) {
+    let mut command = mpiexec(ranks, &[]);
+    command.arg(compile("spawn_ends")).arg(what);
+    let output = crate::job::run(command, "spawn_ends", &[]);
+    let text = crate::job::text(&output);
+    println!("{what}, {ranks}: {}\n{text}", output.status);
+    (output, text)
+}
+
+#[test]
+fn a_death_ends_what_is_connected() {
+    for ranks in [1, 3] {
+        for (what, rank, code) in [
+            ("child-dies", "rank 1 of world 1 (pid ", 137),
+            ("child-dies-freed", " of world 1 (pid ", 137),
+            ("parent-dies", "rank 0 (pid ", 137),
+            ("abort", "rank 0 of world 1 (pid ", 3),
+            ("never-joins", "rank 0 of world 1 (pid ", 1),
+        ] {
+            let (output, text) = end(what, ranks);
+            assert_eq!(output.status.code(), Some(code), "{what}\n{text}");
+            assert_eq!(text.matches("mpiexec: rank ").count(), 1, "{what}\n{text}");
+            assert!(text.contains(rank) && !text.contains("not reached"), "{what}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_death_leaves_alone_what_has_disconnected() {
+    for ranks in [1, 3] {
+        for (what, line, code) in [
+            ("child-dies-apart", "the parents live", 137),
+            ("parent-dies-apart", "the children live", 137),
+            ("fails-at-last", "the parents live", 9),
+        ] {
+            let (output, text) = end(what, ranks);
+            assert_eq!(output.status.code(), Some(code), "{what}\n{text}");
+            assert!(text.contains(line), "{what}\n{text}");
+        }
+    }
+}
+
+/// The output of children is forwarded like that of other ranks, and carries the number of their world.
+#[test]
+fn labels_name_the_world() {
+    let mut command = mpiexec(1, &["-l"]);
+    command.arg(compile("spawn_ends")).arg("parent-dies-apart");
+    let text = crate::job::text(&crate::job::run(command, "spawn_ends", &[]));
+    assert!(text.contains("[1.0] the children live"), "{text}");
+}
+
+/// The number of SIGKILL.
+const KILL: i32 = 9;
+
+/// Whatever kills mpiexec, no process of any world is left.
+#[test]
+fn nothing_outlives_mpiexec() {
+    for signal in [KILL, 2] {
+        let mut command = mpiexec(2, &[]);
+        command.arg(compile("spawn_ends")).arg("hang").stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the job starts");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let pids = lines.filter_map(|line| line.ok()?.strip_prefix("pid ")?.parse::<i32>().ok());
+        let pids: Vec<i32> = pids.take(4).collect();
+        assert_eq!(pids.len(), 4);
+        let mut kill = Command::new("kill");
+        kill.arg(format!("-{signal}")).arg(child.id().to_string());
+        assert!(kill.status().is_ok_and(|status| status.success()));
+        let status = child.wait().expect("the end of mpiexec");
+        match signal {
+            KILL => assert_eq!(status.signal(), Some(signal)),
+            _ => assert_eq!(status.code(), Some(128 + signal)),
+        }
+        let start = std::time::Instant::now();
+        for pid in pids {
+            while lives(pid) {
+                assert!(start.elapsed().as_secs() < 60, "process {pid} lives, signal {signal}");
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+fn lives(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    state.is_some_and(|state| !state.starts_with('Z') && !state.starts_with('X'))
+}

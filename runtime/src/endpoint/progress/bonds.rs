@@ -1,0 +1,119 @@
+//! The bonds of this rank with other worlds, and its requests to the launcher.
+//!
+//! The ranks of a job form worlds: those that the launcher has started together. A rank has a bond with another world
+//! as long as it has a communicator with members of that world. The launcher must know the bonds, because a failure ends
+//! all that is connected with the failed rank (`launcher/src/watch/bonds.rs`). `comm/` calls these functions for
+//! each communicator, and `processes/` makes requests.
+
+use super::{Awaited, Endpoint};
+use crate::settings::Settings;
+use crate::shm::attach::Attached;
+use crate::sys::channel::Bond;
+use crate::sys::fork;
+use crate::{Error, ErrorKind, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use typepack_job::service::{Answer, Request};
+
+/// The bonds of this rank.
+#[derive(Debug, Default)]
+pub(super) struct Bonds {
+    /// The number of communicators with members of another world, by the first slot of that world.
+    communicators: Mutex<BTreeMap<usize, usize>>,
+    /// The way to the launcher; empty if no launcher has started this process.
+    launcher: OnceLock<&'static Attached>,
+}
+
+impl Bonds {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, usize>> {
+        self.communicators.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, bond: Bond, world: usize) {
+        if let Some(launcher) = self.launcher.get() {
+            // The call fails only if the launcher has ended. The kernel then ends this process.
+            let _ending = launcher.tell_bond(bond, world);
+        }
+    }
+}
+
+impl Endpoint {
+    /// Sets the way to the launcher.
+    pub fn set_launcher(&self, launcher: &'static Attached) {
+        let _once = self.bonds.launcher.set(launcher);
+    }
+
+    /// Returns the first slots of the other worlds to which the processes in these slots belong, each once.
+    pub fn other_worlds(&self, slots: impl Iterator<Item = usize>) -> Vec<usize> {
+        let own = self.world();
+        let mut found = BTreeSet::new();
+        let mut latest = own.clone();
+        for slot in slots {
+            if own.contains(&slot) || latest.contains(&slot) {
+                continue;
+            }
+            if let Some(world) = self.fabric.world_of(slot) {
+                found.insert(world.start);
+                latest = world;
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// Records that this rank has one more communicator with members of these worlds.
+    pub fn bind(&self, worlds: &[usize]) {
+        if worlds.is_empty() || fork::is_child() {
+            return;
+        }
+        self.fabric.share_memory(Settings::current().is_some_and(|settings| settings.cma));
+        let mut communicators = self.bonds.lock();
+        for &world in worlds {
+            let count = communicators.entry(world).or_default();
+            *count += 1;
+            if *count == 1 {
+                self.bonds.tell(Bond::Connected, world);
+            }
+        }
+    }
+
+    /// Records that all members of a communicator disconnect now, and that this rank has called
+    /// [`bind`](Self::bind) for it. They meet once more, and then each calls [`unbind`](Self::unbind).
+    pub fn begin_unbind(&self, worlds: &[usize]) {
+        let communicators = self.bonds.lock();
+        for &world in worlds.iter().filter(|world| communicators.get(world) == Some(&1)) {
+            self.bonds.tell(Bond::Ending, world);
+        }
+    }
+
+    /// Records that this rank has one communicator less with members of these worlds.
+    pub fn unbind(&self, worlds: &[usize]) {
+        if worlds.is_empty() || fork::is_child() {
+            return;
+        }
+        let mut communicators = self.bonds.lock();
+        for world in worlds {
+            let Some(count) = communicators.get_mut(world) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                communicators.remove(world);
+                self.bonds.tell(Bond::Ended, *world);
+            }
+        }
+    }
+
+    /// Asks the launcher, and waits for its answer. Meanwhile this rank makes progress.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization, in a forked child, and if no launcher has started this process,
+    /// and the errors of [`attend_outside`](Self::attend_outside).
+    pub fn ask(&self, awaited: &Awaited, request: &Request) -> Result<Answer> {
+        drop(self.lock()?);
+        let launcher = self.bonds.launcher.get().ok_or_else(|| {
+            let detail = "this process was started without mpiexec; start it with mpiexec -n 1";
+            Error::new(ErrorKind::State, "job", detail)
+        })?;
+        let mut answer = launcher.ask(request)?;
+        let answer = self.attend_outside(awaited, || answer.look().transpose())?;
+        Ok(answer?)
+    }
+}
