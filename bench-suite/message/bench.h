@@ -182,4 +182,7 @@ struct row *file_row(char *words, int rank, int size);
 
 int job_mode(int argc, char **argv);
 
+/* The time of a partitioned message in microseconds, or its ratio to that of one message (partition.c). */
+double partitions(int rank, int by_ratio);
+
 #endif

@@ -6,6 +6,8 @@
  *   bench ring           init, barrier, a token once around, finalize
  *   bench idle SECONDS   rank 0 sleeps and then sends; the last rank waits in MPI_Recv and prints
  *                        the share of a CPU that the wait took, in percent
+ *   bench partitions     the time of a partitioned message in us (partition.c)
+ *   bench partition-ratio  the same, divided by the time of one message
  *   bench victim         every rank prints its process id and waits for a message that never comes
  */
 #define _GNU_SOURCE
@@ -71,7 +73,11 @@ int job_mode(int argc, char **argv)
   const char *mode = argv[1];
   int rank, size;
   double start = now_ns();
-  MPI_Init(NULL, NULL);
+  int threads = strncmp(mode, "partition", 9) == 0, level;
+  if (!threads)
+    MPI_Init(NULL, NULL);
+  else if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level), level != MPI_THREAD_MULTIPLE)
+    die("the library has no MPI_THREAD_MULTIPLE");
   double started = now_ns() - start;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -83,6 +89,12 @@ int job_mode(int argc, char **argv)
     idle(rank, size, argc > 2 ? atof(argv[2]) : 1);
   else if (strcmp(mode, "victim") == 0)
     victim(rank);
+  else if (threads) {
+    double value = partitions(rank, strcmp(mode, "partition-ratio") == 0);
+    if (rank == 0)
+      printf("@%.4f\n", value);
+    fflush(stdout);
+  }
   else if (strcmp(mode, "empty") != 0)
     die("unknown mode %s", mode);
   MPI_Finalize();

@@ -35,6 +35,7 @@
 //! | collect or distribute parts | [`gather`](Communicator::gather), [`scatter`](Communicator::scatter), [`all_gather`](Communicator::all_gather), [`all_to_all`](Communicator::all_to_all) | `collectives.rs`, `distributed.rs` |
 //! | work with fewer ranks | [`split`](Communicator::split), [`create`](Communicator::create) | |
 //! | arrange ranks in a grid and exchange halos | [`cartesian`](Communicator::cartesian), [`halo`] | `halo.rs`, `stencil.rs` |
+//! | let threads send and receive parts of one message | [`partitioned_send`](Communicator::partitioned_send), [`partitioned_receive`](Communicator::partitioned_receive) | |
 //! | write or read a file together | [`io`] | `array.rs`, `checkpoint.rs` |
 //! | let other ranks read and write my memory | [`rma`] | `queue.rs` |
 //! | wait for all ranks | [`barrier`](Communicator::barrier) | |
@@ -60,6 +61,7 @@ pub mod halo;
 pub mod io;
 pub mod memory;
 mod message;
+pub mod partitioned;
 mod placement;
 mod process;
 mod process_set;

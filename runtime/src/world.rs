@@ -12,6 +12,7 @@ use crate::commit::{self, counters};
 use crate::endpoint::progress::{Endpoint, spin_time};
 use crate::io as files;
 use crate::memory::SharedBuffer;
+use crate::partitioned;
 use crate::placement::Placement;
 use crate::process_set::{ProcessSet, process_sets};
 use crate::rma;
@@ -158,6 +159,7 @@ pub fn init() -> Result<Universe> {
     schedule::calls::register(&endpoint)?;
     files::register(&endpoint)?;
     rma::register(&endpoint)?;
+    partitioned::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
     let report = settings.report;
     tools::join(&endpoint, report);

@@ -36,6 +36,7 @@ mod lifecycle;
 mod matching;
 mod messages;
 mod nonblocking_collectives;
+mod partitions;
 mod private;
 mod private_windows;
 mod processes;

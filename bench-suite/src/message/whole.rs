@@ -52,12 +52,14 @@ enum How {
     Wall(usize, &'static str),
     /// The share of a CPU that a waiting rank uses, in percent. The rank prints the number.
     Idle,
+    /// A number that a job of two ranks prints. The field is the argument that selects it.
+    Printed(&'static str),
     /// The time from the SIGKILL of a rank to the end of the launcher.
     Kill,
 }
 
 /// All rows about whole jobs.
-pub const ROWS: [What; 5] = [
+pub const ROWS: [What; 7] = [
     What {
         name: "job-idle",
         text: "rank that waits in MPI_Recv for 1 s, share of a CPU",
@@ -93,6 +95,24 @@ pub const ROWS: [What; 5] = [
         goal: 2000.0,
         how: How::Wall(64, "ring"),
         times: [3, 1, 1],
+    },
+    What {
+        name: "partitions",
+        text: "16 partitions of 64 KiB, all ready at once, 2 threads per rank",
+        unit: "us",
+        bar: 200.0,
+        goal: 50.0,
+        how: How::Printed("partitions"),
+        times: [3, 3, 1],
+    },
+    What {
+        name: "partitions-1M",
+        text: "16 partitions of 64 KiB over one message of 1 MiB",
+        unit: "x",
+        bar: 1.15,
+        goal: 1.0,
+        how: How::Printed("partition-ratio"),
+        times: [3, 3, 1],
     },
     What {
         name: "job-kill",
@@ -183,6 +203,11 @@ fn once(how: How, library: &Library, program: &Path) -> Result<f64, String> {
         How::Idle => {
             let mut command = library.launcher(2, true);
             command.arg(program).args(["idle", "1"]);
+            said(command)
+        }
+        How::Printed(mode) => {
+            let mut command = library.launcher(2, false);
+            command.arg(program).arg(mode);
             said(command)
         }
         How::Wall(ranks, mode) => {

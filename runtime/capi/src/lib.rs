@@ -46,6 +46,8 @@ mod request;
 
 mod p2p;
 
+mod partitioned;
+
 mod io;
 
 mod topo;

@@ -84,6 +84,8 @@ programs! {
     campaign_neighbors: [0, 1, 2, 3, 4, 6, 8];
     topologies: [0, 1, 2, 3, 5, 8];
     neighbors: [0, 1, 2, 3, 5, 8];
+    partitions: [0, 1, 2, 3];
+    partition_threads: [0, 2, 3];
     windows: [0, 1, 2, 3, 5];
     attached_windows: [0, 1, 2, 3, 5];
     window_campaign: [0, 1, 2, 3, 4, 5];

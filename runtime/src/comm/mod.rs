@@ -177,6 +177,8 @@ pub(crate) enum Space {
     Leaders = 5,
     /// The requests of one-sided calls to ranks whose memory the caller cannot map, and the answers (`rma/`).
     Window = 6,
+    /// The messages by which partitioned sends name themselves to their receivers (`partitioned/`).
+    Partitioned = 7,
 }
 
 impl Space {

@@ -3,13 +3,12 @@
 use super::{Communicator, Space};
 use crate::Result;
 use crate::endpoint::progress::Awaited;
-use crate::schedule::table::Schedules;
 use crate::shm::waiting::Kind;
 use std::sync::atomic::Ordering;
 
 impl Communicator {
     /// Waits until this rank's messages on the communicator are complete: those of sends and receives, also of freed
-    /// requests, and those of collective operations that have been started. The program may still ask for their
+    /// requests, and those of collective and partitioned operations that have been started. The program may still ask for their
     /// results. The call does not return as long as a receive finds no message, or a long send no receive.
     ///
     /// # Errors
@@ -32,21 +31,11 @@ impl Communicator {
             &awaited,
             |_| Ok(()),
             |core, ()| {
-                let requests = core.engine.requests_ref();
-                if requests.has_in(&own) || requests.has_in(&local) {
-                    return None;
-                }
                 // An operation may have work to do although none of its messages is in flight.
-                let has =
-                    |schedules: &mut Schedules| schedules.has_in(&own) || schedules.has_in(&local);
-                match core.with(|schedules: &mut Schedules, _| has(schedules)) {
-                    Ok(true) => None,
-                    Ok(false) => Some(Ok(())),
-                    Err(error) => Some(Err(error)),
-                }
+                (!core.has_in(&own) && !core.has_in(&local)).then_some(())
             },
             |_, ()| true,
-        )?
+        )
     }
 
     /// Records that all ranks of the communicator disconnect now. They meet in a barrier, and then each calls

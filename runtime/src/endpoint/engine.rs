@@ -34,7 +34,7 @@ use super::matching::{Arrived, Matching, QueueCounts, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
 use crate::message::label::{Label, Sender};
-use crate::message::payload::{Buffers, Kept, Posting, SendMode, Sink, Supply, buffer, copy};
+use crate::message::payload::{Buffers, Kept, Posting, Room, SendMode, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
 use crate::process::Process;

@@ -18,6 +18,7 @@ use crate::message::payload::{Sink, Supply, copy};
 use crate::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -212,6 +213,11 @@ pub trait Source: Any + fmt::Debug + Send {
         None
     }
 
+    /// Returns whether an operation of this source is under way on a communicator that has one of the contexts.
+    fn has_in(&self, _contexts: &Range<u64>) -> bool {
+        false
+    }
+
     /// Returns whether another rank may be waiting for this source: for a message that it has not sent yet, or until it
     /// takes a message.
     fn is_needed(&self, engine: &MessageEngine) -> bool;
@@ -402,6 +408,13 @@ impl Core {
     /// Returns what the operation of a source waits for, if the source can tell.
     pub fn awaited_by(&self, owner: Owner) -> Option<Awaited> {
         self.sources.get(owner.source as usize)?.awaited(owner.token)
+    }
+
+    /// Returns whether a message in one of the contexts is in flight, or an operation of a source is under way on a
+    /// communicator that has one of them.
+    pub fn has_in(&self, contexts: &Range<u64>) -> bool {
+        self.engine.requests_ref().has_in(contexts)
+            || self.sources.iter().any(|source| source.has_in(contexts))
     }
 
     /// Returns whether no other rank waits for this one.

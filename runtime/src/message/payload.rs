@@ -214,6 +214,8 @@ impl Supply {
 pub enum Sink {
     /// The user's memory, into which the protocol unpacks.
     Memory(Elements<Plan>),
+    /// The user's memory from this packed byte on. The byte may lie within an element.
+    Part(Elements<Plan>, u64),
     /// No memory: the receive was detached from the user's memory, so the engine discards the data.
     Discard,
 }
@@ -223,19 +225,60 @@ impl Sink {
     ///
     /// # Safety
     ///
-    /// - `range` lies within the packed bytes of the receive's `count` elements.
+    /// - `range` lies within the packed bytes of the receive.
     /// - `src` is readable for `range.end - range.start` bytes, and these bytes do not overlap the memory of
     ///   the sink.
     #[inline]
     pub unsafe fn unpack(&self, range: Range<u64>, src: *const u8) {
-        if let Self::Memory(layout) = self {
+        match self {
             // SAFETY: the layout's memory is valid (module invariant). The caller guarantees that `range`
             // lies within the receive, and that the bytes at `src` are readable and do not overlap the
             // layout (both conditions of `# Safety`).
-            unsafe { layout.view().unpack(range, src) };
+            Self::Memory(layout) => unsafe { layout.view().unpack(range, src) },
+            // SAFETY: as above. The receive begins at packed byte `first`.
+            Self::Part(layout, first) => unsafe {
+                layout.view().unpack(first + range.start..first + range.end, src);
+            },
+            Self::Discard => {}
         }
     }
 }
+
+/// The memory of a receive that is being started.
+#[derive(Clone, Copy, Debug)]
+pub struct Room<'a> {
+    /// The elements.
+    pub layout: Elements<&'a Plan>,
+    /// The packed byte of the elements at which the receive begins; `None` if the receive takes all of them.
+    pub first: Option<u64>,
+}
+
+impl Room<'_> {
+    /// Makes the sink of a receive that stays in flight.
+    pub fn keep(&self) -> Sink {
+        match self.first {
+            None => Sink::Memory(self.layout.keep()),
+            Some(first) => Sink::Part(self.layout.keep(), first),
+        }
+    }
+
+    /// Unpacks data like [`Sink::unpack`].
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`Sink::unpack`] hold.
+    #[inline]
+    pub unsafe fn unpack(&self, range: Range<u64>, src: *const u8) {
+        let first = self.first.unwrap_or(0);
+        // SAFETY: the caller guarantees that the range lies within the receive, which begins at packed byte `first` of
+        // the elements, and that the bytes at `src` are readable and do not overlap them (the conditions of
+        // `Sink::unpack`).
+        unsafe { self.layout.unpack(first + range.start..first + range.end, src) };
+    }
+}
+
+/// Number of bytes on the stack by which [`copy`] moves data where the engine has no copy from layout to layout.
+const STAGE: u64 = 4096;
 
 /// Copies the first `bytes` packed bytes of `supply` into `sink`, from layout to layout.
 ///
@@ -244,7 +287,24 @@ impl Sink {
 /// - `bytes` is at most the packed size of `supply` and of `sink`.
 /// - The two sides do not overlap, unless each of them is one run of bytes.
 pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
-    let Sink::Memory(to) = sink else { return };
+    let to = match sink {
+        Sink::Memory(to) => to,
+        // The two sides begin at different packed bytes.
+        Sink::Part(..) => {
+            let mut stage = [0u8; STAGE as usize];
+            for at in (0..bytes).step_by(STAGE as usize) {
+                let range = at..bytes.min(at + STAGE);
+                // SAFETY: the range lies within both sides (first condition of `# Safety`) and is no longer than the
+                // local array, which overlaps neither.
+                unsafe {
+                    supply.pack(range.clone(), stage.as_mut_ptr());
+                    sink.unpack(range, stage.as_ptr());
+                }
+            }
+            return;
+        }
+        Sink::Discard => return,
+    };
     match supply {
         // SAFETY: the memory of both layouts is valid (module invariant). The caller guarantees that both
         // layouts have at least `bytes` packed bytes, and that they do not overlap unless each is one run

@@ -417,12 +417,6 @@ impl Schedules {
         }
     }
 
-    /// Returns whether a schedule with one of the contexts runs.
-    pub fn has_in(&self, contexts: &Range<u64>) -> bool {
-        let runs = |entry: &Entry| matches!(entry.life, Life::Running(_));
-        self.entries.iter().any(|entry| runs(entry) && contexts.contains(&entry.place.context))
-    }
-
     fn end(&mut self, engine: &mut MessageEngine, index: u32) {
         let entry = &mut self.entries[index as usize];
         let Life::Running(waiter) = entry.life else { return };
@@ -695,6 +689,11 @@ impl ProgressSource for Schedules {
             self.let_go(engine, index);
         }
         true
+    }
+
+    fn has_in(&self, contexts: &Range<u64>) -> bool {
+        let runs = |entry: &Entry| matches!(entry.life, Life::Running(_));
+        self.entries.iter().any(|entry| runs(entry) && contexts.contains(&entry.place.context))
     }
 
     fn is_needed(&self, engine: &MessageEngine) -> bool {

@@ -73,10 +73,7 @@ fn begin(request: &Request) -> Result {
         }
         Err(failure) => {
             *running = Running::Inactive;
-            Err(match &request.on {
-                Some(on) => on.raise(failure),
-                None => failure,
-            })
+            Err(request.raise(failure))
         }
     }
 }
@@ -134,11 +131,14 @@ fn twice(handle: raw::Request, reserved: &[Reserved]) -> Option<Failure> {
 #[cold]
 fn of_collective(request: &Request, what: &str) -> Failure {
     let detail = format!("a collective operation cannot be {what}");
-    let failure = Failure::new(abi::ERR_REQUEST, "request", detail);
-    match &request.on {
-        Some(on) => on.raise(failure),
-        None => failure,
-    }
+    request.raise(Failure::new(abi::ERR_REQUEST, "request", detail))
+}
+
+/// Returns the failure for a call that must not be made on a request of a partitioned operation (MPI-5.0 section 4.2).
+#[cold]
+fn of_partitioned(request: &Request, what: &str) -> Failure {
+    let detail = format!("a partitioned operation cannot be {what}");
+    request.raise(Failure::new(abi::ERR_REQUEST, "request", detail))
 }
 
 /// `MPI_Cancel`: cancels a receive if no message has matched it, cancels a send if no receive has matched its
@@ -153,6 +153,9 @@ pub fn cancel(request: InOut<raw::Request>) -> Result {
     let request = find(handle)?;
     if request.collective {
         return Err(of_collective(&request, "cancelled"));
+    }
+    if request.partitions().is_some() {
+        return Err(of_partitioned(&request, "cancelled"));
     }
     let user = messages()?.change(|ongoing| {
         let mut running = request.lock();
@@ -199,6 +202,9 @@ pub fn free(request: InOut<raw::Request>) -> Result {
     let request = find(handle)?;
     if request.collective && (request.persistent.is_none() || !request.is_inactive()) {
         return Err(of_collective(&request, "freed before it is complete"));
+    }
+    if request.partitions().is_some() && !request.is_inactive() {
+        return Err(of_partitioned(&request, "freed before it is complete"));
     }
     let mut done = None;
     let keep = messages()?.change(|ongoing| {

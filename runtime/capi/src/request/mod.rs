@@ -33,6 +33,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use typepack::io::Pending;
+use typepack::partitioned::{RawReceive, RawSend};
 use typepack::{Messages, Ongoing, Operation};
 
 /// The result of a completed operation.
@@ -185,6 +186,20 @@ pub trait Start: fmt::Debug + Send + Sync {
     /// # Errors
     /// Returns the errors that the corresponding nonblocking call would return.
     fn start(&self) -> Result<Running>;
+
+    /// Returns the operation if it is partitioned.
+    fn partitions(&self) -> Option<Partitions<'_>> {
+        None
+    }
+}
+
+/// The operation of a partitioned request (MPI-5.0 chapter 4).
+#[derive(Clone, Copy, Debug)]
+pub enum Partitions<'r> {
+    /// A send.
+    Send(&'r RawSend),
+    /// A receive.
+    Receive(&'r RawReceive),
 }
 
 /// The object behind a request handle.
@@ -222,8 +237,24 @@ impl Request {
 
     /// Returns whether the request is inactive: no operation is pending, and no result is waiting to be
     /// taken.
-    fn is_inactive(&self) -> bool {
+    pub fn is_inactive(&self) -> bool {
         matches!(*self.lock(), Running::Inactive)
+    }
+
+    /// Returns the operation of a partitioned request; `None` for another request.
+    #[inline]
+    pub fn partitions(&self) -> Option<Partitions<'_>> {
+        self.persistent.as_ref()?.partitions()
+    }
+
+    /// Returns `failure` after recording in it that the error handler of the request's communicator must be called, if
+    /// the request has a communicator.
+    #[cold]
+    pub fn raise(&self, failure: impl Into<Failure>) -> Failure {
+        match &self.on {
+            Some(on) => on.raise(failure),
+            None => failure.into(),
+        }
     }
 
     /// Returns whether the operation is complete or the request is inactive. The result of a complete

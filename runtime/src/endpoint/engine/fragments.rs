@@ -291,8 +291,8 @@ impl MessageEngine {
     ///
     /// # Safety
     ///
-    /// - The layout's memory is writable, and nobody else uses it until the receive is complete or detached.
-    /// - `capacity` is the packed size of the layout's elements.
+    /// - The memory of the room is writable, and nobody else uses it until the receive is complete or detached.
+    /// - The room has `capacity` packed bytes.
     ///
     /// # Errors
     /// Returns the refusal, and `ErrorKind::Truncated` if all fragments have arrived and the message is longer than the
@@ -300,7 +300,7 @@ impl MessageEngine {
     #[inline(never)]
     pub(super) unsafe fn receive_fragments(
         &mut self,
-        (layout, capacity): (&Elements<&Plan>, u64),
+        (room, capacity): (Room<'_>, u64),
         (number, context, status): (u64, u64, Status),
         refusal: Option<Error>,
     ) -> Result<Operation> {
@@ -310,9 +310,9 @@ impl MessageEngine {
             return Err(lost("a message in fragments", number));
         };
         let fits = if refusal.is_some() { 0 } else { done.min(capacity) };
-        // SAFETY: `fits` is at most `capacity`, which is the packed size of the layout, and at most the number of bytes
+        // SAFETY: `fits` is at most `capacity`, the number of bytes of the room, and at most the number of bytes
         // that `data` has. `data` is memory of this process, so no user layout overlaps it.
-        unsafe { layout.unpack(0..fits, data.bytes().as_ptr()) };
+        unsafe { room.unpack(0..fits, data.bytes().as_ptr()) };
         self.buffers.give_back(data);
         if done == total {
             return received(status, capacity, refusal).map(Operation::Done);
@@ -329,7 +329,7 @@ impl MessageEngine {
         let id = self.requests.open(Request::Receive(Receive {
             context,
             source: Sender::Process(Process::new(from)),
-            sink: Sink::Memory(layout.keep()),
+            sink: room.keep(),
             capacity,
             stream: Some(Stream { tag: status.tag, total, done }),
         }));

@@ -34,22 +34,42 @@ impl MessageEngine {
     /// broke the protocol, and `ErrorKind::NoMemory` if memory ran out. Also returns the error of `typecheck::refusal`
     /// if the receive must refuse the message, for example `ErrorKind::Type` if the types differ.
     pub unsafe fn receive(&mut self, posting: &Posting<'_>) -> Result<Operation> {
+        // SAFETY: the caller guarantees both conditions of `# Safety` for all bytes of the layout.
+        unsafe { self.receive_from(posting, None) }
+    }
+
+    /// Starts a receive like [`receive`](Self::receive), into the packed bytes of the layout from `first` on. The
+    /// capacity of `posting` is the number of these bytes. If `first` is `None`, the receive takes all bytes.
+    ///
+    /// # Safety
+    ///
+    /// - The memory of the bytes is writable, and nobody else uses it until the receive is complete or detached.
+    /// - `first` plus the capacity is at most the packed size of the layout's elements, and equal to it without `first`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`receive`](Self::receive).
+    #[inline]
+    pub unsafe fn receive_from(
+        &mut self,
+        posting: &Posting<'_>,
+        first: Option<u64>,
+    ) -> Result<Operation> {
         let Posting { layout, capacity, context, source, tag } = *posting;
+        let room = Room { layout, first };
         if !self.matching.none_waits() {
             // A message that has left the queue must not be lost.
             self.requests.make_room()?;
         }
         let Some((from, message)) = self.next(context, source, tag) else {
-            if let Sender::Process(from) = source {
-                // SAFETY: the caller guarantees both conditions of `# Safety` for `posting`. `receive_short` has the
-                // same conditions.
+            if let (Sender::Process(from), None) = (source, first) {
+                // SAFETY: the receive takes all bytes, and the caller guarantees both conditions of `# Safety`.
+                // `receive_short` has the same conditions.
                 if let Glance::Done(status) = unsafe { self.receive_short(posting, from)? } {
                     return Ok(Operation::Done(status));
                 }
             }
             self.requests.make_room()?;
-            let sink = Sink::Memory(layout.keep());
-            let receive = Receive { context, source, sink, capacity, stream: None };
+            let receive = Receive { context, source, sink: room.keep(), capacity, stream: None };
             let id = self.requests.open(Request::Receive(receive));
             if let Err(error) = self.matching.make_room_to_post(id) {
                 self.requests.cancel(id);
@@ -58,9 +78,9 @@ impl MessageEngine {
             self.matching.post(context, source, tag, id);
             return Ok(Operation::Pending(id));
         };
-        // SAFETY: the caller guarantees both conditions of `# Safety` for `layout` and `capacity`.
-        // `receive_taken` has the same conditions.
-        unsafe { self.receive_taken(&layout, capacity, Taken { context, from, message }) }
+        // SAFETY: the caller guarantees both conditions of `# Safety` for `room` and `capacity`.
+        // `receive_into` has the same conditions.
+        unsafe { self.receive_into(room, capacity, Taken { context, from, message }) }
     }
 
     /// Finds the message that a receive would match now, removes it from the queue of unexpected
@@ -112,33 +132,54 @@ impl MessageEngine {
         capacity: u64,
         taken: Taken,
     ) -> Result<Operation> {
+        // SAFETY: the caller guarantees both conditions of `# Safety`. `receive_into` has the same conditions.
+        unsafe { self.receive_into(Room { layout: *layout, first: None }, capacity, taken) }
+    }
+
+    /// Starts the receive of a message that `take` has taken out of its queue.
+    ///
+    /// # Safety
+    ///
+    /// - The memory of the room is writable, and nobody else uses it until the receive is complete or detached.
+    /// - The room has `capacity` packed bytes.
+    ///
+    /// # Errors
+    /// Returns the errors of [`MessageEngine::receive`].
+    unsafe fn receive_into(
+        &mut self,
+        room: Room<'_>,
+        capacity: u64,
+        taken: Taken,
+    ) -> Result<Operation> {
         let Taken { context, from, message } = taken;
         let (source, from) = (Sender::Process(from), from.index());
         let status = Status { source: from, tag: message.tag, bytes: message.bytes };
         let types = message.types;
-        let refusal = typecheck::refusal(self.check_types, layout, capacity, status, types);
+        // Nobody compares the types of a part of a message.
+        let check = self.check_types && room.first.is_none();
+        let refusal = typecheck::refusal(check, &room.layout, capacity, status, types);
         let fits = if refusal.is_some() { 0 } else { message.bytes.min(capacity) };
         match message.what {
             Arrived::Data(data, waiting) => {
                 // SAFETY: `fits` is at most `capacity` and at most the number of bytes in `data`. `data` is
                 // memory of this process, so no user layout overlaps it.
-                unsafe { layout.unpack(0..fits, data.bytes().as_ptr()) };
+                unsafe { room.unpack(0..fits, data.bytes().as_ptr()) };
                 self.buffers.give_back(data);
                 if let Some(offer) = waiting {
                     self.with_peer(from, |peer, work| peer.acknowledge(work, offer.id))?;
                 }
                 received(status, capacity, refusal).map(Operation::Done)
             }
-            // SAFETY: the caller guarantees both conditions of `# Safety` for `layout` and `capacity`.
+            // SAFETY: the caller guarantees both conditions of `# Safety` for `room` and `capacity`.
             // `receive_fragments` has the same conditions.
             Arrived::Fragments(number, _) => unsafe {
-                self.receive_fragments((layout, capacity), (number, context, status), refusal)
+                self.receive_fragments((room, capacity), (number, context, status), refusal)
             },
             Arrived::Own(id) => {
                 let Some(send) = self.requests.send(id) else {
                     return Err(lost("a matched send", id));
                 };
-                let sink = Sink::Memory(layout.keep());
+                let sink = room.keep();
                 // SAFETY: `fits` is at most the packed size of the send and of the receive. The memory of
                 // the send and the memory of the receive are valid and do not overlap (conditions of `send`
                 // and of this function).
@@ -151,8 +192,8 @@ impl MessageEngine {
                     self.with_peer(from, |peer, work| peer.refuse(work, offer.id))?;
                     return received(status, capacity, refusal).map(Operation::Done);
                 }
-                let sink = Sink::Memory(layout.keep());
-                let receive = Receive { context, source, sink, capacity, stream: None };
+                let receive =
+                    Receive { context, source, sink: room.keep(), capacity, stream: None };
                 let id = self.requests.open(Request::Receive(receive));
                 let label = Label { context, tag: message.tag, bytes: message.bytes, types };
                 let arrival = Arrival::Rts(offer.id, offer.shape, located);

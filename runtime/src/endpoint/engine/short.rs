@@ -24,6 +24,7 @@ use crate::shm::ring::ENVELOPE_WORDS;
 use crate::transport::choice::short_choice::{LEAST, answer};
 use crate::transport::link::area::Area;
 use crate::transport::link::{Rx, Tx};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -80,30 +81,30 @@ impl Head {
         Status { source: from, tag: self.label.tag, bytes: self.label.bytes }
     }
 
-    /// Unpacks the first `fits` bytes of the message to `layout`.
+    /// Unpacks the first bytes of the message to the packed bytes `to` of `layout`.
     ///
     /// # Safety
     ///
-    /// - The message is the next one of the ring of `rx`, and `fits` is at most its length.
-    /// - `fits` is at most the packed size of the layout's elements. Their memory is writable, and nobody else
+    /// - The message is the next one of the ring of `rx`, and `to` has at most its length.
+    /// - `to` lies within the packed bytes of the layout's elements. Their memory is writable, and nobody else
     ///   uses it until the call returns.
     #[inline(always)]
-    unsafe fn unpack(&self, rx: &Rx, layout: &Elements<&Plan>, fits: u64) {
+    unsafe fn unpack(&self, rx: &Rx, layout: &Elements<&Plan>, to: Range<u64>) {
         match &self.inline {
             Some(data) => {
                 // SAFETY: `data` is a local array that is at least as long as the message (`Envelope::short` has
-                // checked the length). `fits` is at most the length of the message and at most the packed size of the
+                // checked the length). `to` has at most the length of the message and lies within the packed bytes of the
                 // layout, whose memory is writable (both conditions of `# Safety`). No user layout overlaps a local
                 // array.
-                unsafe { layout.unpack(0..fits, data.as_ptr()) };
+                unsafe { layout.unpack(to, data.as_ptr()) };
             }
             None => {
                 let offset = rx.ring.payload_offset(self.label.bytes as usize);
                 // SAFETY: `Envelope::short` has checked that the length is at most the eager maximum, and
                 // `payload_offset` places such a payload of the next message within the area. The sender reuses the
                 // bytes only after the ring advances, which needs `rx` again. No user layout overlaps the area, and
-                // `fits` suits the layout (second condition of `# Safety`).
-                let unpack = || unsafe { layout.unpack(0..fits, rx.area.payload(offset)) };
+                // `to` suits the layout (second condition of `# Safety`).
+                let unpack = || unsafe { layout.unpack(to, rx.area.payload(offset)) };
                 if self.label.bytes < LEAST as u64 || self.mark == 0 {
                     unpack()
                 } else {
@@ -239,13 +240,16 @@ impl MessageEngine {
         tell_match(Process::new(from), &head.label, false);
         Self::fetch_following(rx, &head);
         let delivered = self.requests.deliver(id, |receive| {
-            if let Sink::Memory(layout) = &receive.sink {
-                let fits = head.label.bytes.min(receive.capacity);
-                // SAFETY: the message is the next one of the ring, and `fits` is at most its length and at most the
-                // capacity of the receive. The memory of a receive in flight is writable, and nobody else uses
-                // it (conditions of `MessageEngine::receive`).
-                unsafe { head.unpack(rx, &layout.view(), fits) };
-            }
+            let (layout, first) = match &receive.sink {
+                Sink::Memory(layout) => (layout, 0),
+                Sink::Part(layout, first) => (layout, *first),
+                Sink::Discard => return received(status, receive.capacity, None),
+            };
+            let fits = head.label.bytes.min(receive.capacity);
+            // SAFETY: the message is the next one of the ring, and `fits` is at most its length and at most the
+            // capacity of the receive, which begins at packed byte `first`. The memory of a receive in flight is
+            // writable, and nobody else uses it (conditions of `MessageEngine::receive`).
+            unsafe { head.unpack(rx, &layout.view(), first..first + fits) };
             received(status, receive.capacity, None)
         });
         if !delivered {
@@ -355,7 +359,7 @@ impl MessageEngine {
         // SAFETY: `head` is the next message of the ring, and the layout's memory is writable (first and second
         // condition of `# Safety`). The number of bytes is at most the length of the message and at most the
         // packed size of the layout (third condition).
-        unsafe { head.unpack(rx, layout, head.label.bytes.min(*capacity)) };
+        unsafe { head.unpack(rx, layout, 0..head.label.bytes.min(*capacity)) };
         Self::free_head(rx, fabric, from, head);
         tell_match(Process::new(from), &head.label, false);
         received(head.status(from), *capacity, None).map(Glance::Done)

@@ -90,7 +90,11 @@ impl Copier for HeapCopier {
         place(far.fabric, tx, layout, bytes)
     }
 
-    fn takes(plan: CopyPlan, next: bool, _to: &Sink, bytes: u64) -> Takes {
+    fn takes(plan: CopyPlan, next: bool, to: &Sink, bytes: u64) -> Takes {
+        if matches!(to, Sink::Part(..)) {
+            // A fused copy begins at the same packed byte on both sides.
+            return Takes::Not;
+        }
         // Ask for help only with a long message. With a short one, the help saves less time than its two
         // additional envelopes cost.
         let helps = plan.shared && next && bytes >= choice::HELP_MIN;
@@ -162,7 +166,7 @@ impl Copier for HeapCopier {
 pub fn is_shared(fabric: &Fabric, to: &Sink, bytes: u64) -> bool {
     match to {
         Sink::Memory(to) => place_in(fabric, to, bytes).is_some() && to.plan.is_disjoint(to.count),
-        Sink::Discard => false,
+        Sink::Part(..) | Sink::Discard => false,
     }
 }
 

@@ -116,6 +116,10 @@ impl Receive {
             Sink::Memory(layout) => {
                 typecheck::refusal(check, &layout.view(), self.capacity, status, types)
             }
+            // Nobody compares the types of a part of a message.
+            Sink::Part(layout, _) => {
+                typecheck::refusal(false, &layout.view(), self.capacity, status, types)
+            }
             Sink::Discard => None,
         }
     }
