@@ -332,7 +332,9 @@ impl Settings {
         SETTINGS.get_or_init(|| {
             let mut assigned = assigned();
             assigned.are_read = true;
-            Settings::read(|name| assigned.values.get(name).cloned().or_else(|| of_environment(name)))
+            Settings::read(|name| {
+                assigned.values.get(name).cloned().or_else(|| of_environment(name))
+            })
         })
     }
 

@@ -97,9 +97,21 @@ pub fn variables() -> Vec<Variable> {
         #[cfg(feature = "jit")]
         ("TYPEPACK_JIT", "off, lazy, eager", of(|s| s.jit.mode.to_string()), compiler, Tuner),
         #[cfg(feature = "jit")]
-        ("TYPEPACK_JIT_THRESHOLD", "bytes", of(|s| s.jit.threshold.to_string()), compiler, TunerDetail),
+        (
+            "TYPEPACK_JIT_THRESHOLD",
+            "bytes",
+            of(|s| s.jit.threshold.to_string()),
+            compiler,
+            TunerDetail,
+        ),
         #[cfg(feature = "jit")]
-        ("TYPEPACK_JIT_MEMORY_MAX", "bytes", of(|s| s.jit.memory_max.to_string()), compiler, TunerDetail),
+        (
+            "TYPEPACK_JIT_MEMORY_MAX",
+            "bytes",
+            of(|s| s.jit.memory_max.to_string()),
+            compiler,
+            TunerDetail,
+        ),
         ("TYPEPACK_KERNEL", "auto, leaf, kernel, interpreter", "auto".into(), packing, TunerDetail),
         ("TYPEPACK_ISA", "an instruction set", "the best one".into(), packing, TunerDetail),
         ("TYPEPACK_THREADS", "threads, 1 or more", "1".into(), packing, Tuner),

@@ -70,7 +70,6 @@ mod helper;
 
 pub mod compat;
 
-
 mod exports;
 
 pub mod entries;

@@ -296,7 +296,11 @@ fn error_texts_show_the_values_of_the_program() {
             format!("amode: {:#x} has bits", bits_to_ours(&values::AMODE, -1)),
             "amode: 0xffffffff has bits",
         ),
-        ("MPI_Send", format!("count: {} is negative", c_int::MIN), "count: -2147483648 is negative"),
+        (
+            "MPI_Send",
+            format!("count: {} is negative", c_int::MIN),
+            "count: -2147483648 is negative",
+        ),
         ("MPI_Error_class", format!("errorcode: {}", code::to_ours(17_000)), "errorcode: 17000"),
         (
             "MPI_Send",

@@ -5,9 +5,9 @@
 //! (`envelope.rs`) contains the label.
 
 use crate::process::Process;
+pub use crate::status::Status;
 use crate::tools::counting::Subject;
 use crate::tools::raised::raise;
-pub use crate::status::Status;
 
 /// The largest tag that a message can have (`MPI_TAG_UB`; MPI-5.0 section 9.1.2).
 #[doc(alias = "MPI_TAG_UB")]

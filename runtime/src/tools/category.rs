@@ -30,7 +30,11 @@ const TOPICS: [(Topic, &str, &str); 9] = [
     (Topic::Packing, "packing", "Packing, unpacking, and copies from one layout to another."),
     (Topic::Compiler, "compiler", "The code generator, which compiles kernels for datatypes."),
     (Topic::Messages, "messages", "Messages between ranks, and the queues in which they wait."),
-    (Topic::Collectives, "collectives", "Collective calls, also those that the library makes itself."),
+    (
+        Topic::Collectives,
+        "collectives",
+        "Collective calls, also those that the library makes itself.",
+    ),
     (Topic::Windows, "windows", "One-sided calls."),
     (Topic::Files, "files", "Files, also those of nonblocking and collective accesses."),
     (Topic::Waiting, "waiting", "How ranks wait."),
@@ -77,7 +81,8 @@ mod tests {
     fn everything_is_in_one_category() {
         let all = categories();
         let sum = |of: fn(&Category) -> &Vec<usize>| -> Vec<usize> {
-            let mut all: Vec<usize> = all.iter().flat_map(|category| of(category).clone()).collect();
+            let mut all: Vec<usize> =
+                all.iter().flat_map(|category| of(category).clone()).collect();
             all.sort_unstable();
             all
         };
@@ -91,7 +96,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_everything_is_described() {
-        let names: BTreeSet<&str> = counters().iter().map(|counter| counter.name.as_str()).collect();
+        let names: BTreeSet<&str> =
+            counters().iter().map(|counter| counter.name.as_str()).collect();
         assert_eq!(names.len(), counters().len());
         assert!(counters().iter().all(|counter| counter.meaning.ends_with('.')));
         assert!(controls().iter().all(|control| !control.meaning.is_empty()));

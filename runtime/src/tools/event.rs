@@ -167,8 +167,7 @@ pub fn open_event(index: usize) -> Result<u64> {
     let event = EVENTS.get(index).ok_or(Fault::Index)?;
     let (functions, lost, told) = (BTreeMap::new(), None, raised::dropped(index));
     let number = new_number();
-    locked(&REGISTRATIONS)
-        .insert(number, Registration { kind: index, functions, lost, told });
+    locked(&REGISTRATIONS).insert(number, Registration { kind: index, functions, lost, told });
     counting::want(event.subject);
     Ok(number)
 }

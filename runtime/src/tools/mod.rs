@@ -19,8 +19,8 @@ mod session;
 pub use category::{Category, categories};
 pub use control::{Control, Form, TEXT_MAX, Value, allocate, controls, form_of, free, read, write};
 pub use event::{
-    Element, Event, Freed, Happened, Instance, Lost, check_event, close_event, deliver, event_time, events,
-    has_function, instance, open_event, register, set_lost,
+    Element, Event, Freed, Happened, Instance, Lost, check_event, close_event, deliver, event_time,
+    events, has_function, instance, open_event, register, set_lost,
 };
 pub use performance::{Amount, Class, Performance, counters};
 pub(crate) use performance::{counted_calls, moved_bytes, sent_messages};

@@ -132,7 +132,8 @@ impl Performance {
             Source::Choices => store().remembered().len() as u64,
             Source::Calls => of_communicator(&|comm| Ok(comm.calls()))?,
             Source::Unexpected => of_communicator(&|comm| {
-                let waiting = comm.endpoint().inspect(|engine| engine.unexpected_in(comm.space(Space::User)));
+                let waiting =
+                    comm.endpoint().inspect(|engine| engine.unexpected_in(comm.space(Space::User)));
                 waiting.ok_or(Fault::NotAccessible)
             })?,
         };
@@ -294,10 +295,7 @@ fn collectives(all: &mut Vec<Performance>) {
             topic: Topic::Collectives,
             audience: Audience::Tuner,
             label: name,
-            source: Source::Counted(
-                Subject::Collectives,
-                Counter::of_collective(operation, way),
-            ),
+            source: Source::Counted(Subject::Collectives, Counter::of_collective(operation, way)),
         }));
     }
 }
@@ -349,7 +347,8 @@ mod tests {
             let value = counter.now(None).expect(&counter.name);
             assert_eq!(matches!(value, Amount::Seconds(_)), counter.class == Class::Timer);
         }
-        let of_communicator: Vec<_> = counters().iter().filter(|c| c.is_of_communicator()).collect();
+        let of_communicator: Vec<_> =
+            counters().iter().filter(|c| c.is_of_communicator()).collect();
         assert_eq!(of_communicator.len(), 2);
         assert!(of_communicator.iter().all(|counter| counter.now(None) == Err(Fault::Handle)));
     }

@@ -84,7 +84,11 @@ pub unsafe fn source_info(
     // SAFETY: the caller guarantees the lengths (`# Safety`).
     unsafe {
         write_text(name, name_len, "typepack");
-        write_text(desc, desc_len, "The library in this process, with the machine's monotonic clock.");
+        write_text(
+            desc,
+            desc_len,
+            "The library in this process, with the machine's monotonic clock.",
+        );
     }
     ordering.write_if_given(abi::T_SOURCE_ORDERED);
     ticks_per_second.write_if_given(1_000_000_000);

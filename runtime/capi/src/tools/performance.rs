@@ -122,7 +122,8 @@ pub unsafe fn handle_alloc(
         Some(counter) if counter.is_of_communicator() && obj_handle.address() != 0 => {
             // SAFETY: the object is a communicator, so the handle of one is there (`# Safety`).
             let bytes = given(unsafe { obj_handle.entries(size_of::<usize>(), "obj_handle") })?;
-            let number = bytes.enumerate().fold(0, |sum, (at, byte)| sum | usize::from(byte) << (8 * at));
+            let number =
+                bytes.enumerate().fold(0, |sum, (at, byte)| sum | usize::from(byte) << (8 * at));
             Some(given(comm::find(raw::Comm(number)))?)
         }
         _ => None,

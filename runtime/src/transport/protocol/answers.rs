@@ -16,8 +16,8 @@
 //!
 //! `peer.rs` uses this file for each such envelope.
 
-use super::{Carrier, Work};
 use super::in_flight::{Advertised, RequestTable, Send, SendStage};
+use super::{Carrier, Work};
 use crate::message::envelope::Space;
 use crate::message::label::Status;
 use crate::shm::ring::Violation;
