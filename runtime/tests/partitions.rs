@@ -63,11 +63,24 @@ fn rounds(world: &Communicator) {
     }
 }
 
-#[test]
-fn partitions_arrive_in_rounds() {
-    for size in [1, 2, 3] {
-        ranks(size, "partitions_arrive_in_rounds", rounds);
-    }
+macro_rules! sizes {
+    ($($name:ident: $size:literal, $body:ident;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                ranks($size, stringify!($name), $body);
+            }
+        )*
+    };
+}
+
+sizes! {
+    partitions_arrive_in_rounds_in_one_rank: 1, rounds;
+    partitions_arrive_in_rounds: 2, rounds;
+    partitions_arrive_in_rounds_around_a_ring: 3, rounds;
+    random_messages_arrive_in_one_rank: 1, cases;
+    random_messages_arrive: 2, cases;
+    random_messages_arrive_around_a_ring: 3, cases;
 }
 
 #[test]
@@ -238,7 +251,7 @@ impl Side {
 
     /// Returns the offsets of the units of a partition within it, in packed order.
     fn offsets(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.count).flat_map(|element| {
+        (0..self.count).flat_map(move |element| {
             self.shape.offsets.iter().map(move |at| element * self.shape.extent + at)
         })
     }
@@ -415,13 +428,6 @@ fn cases(world: &Communicator) {
         // If a rank fails, the line tells which case it was.
         let ended = catch_unwind(AssertUnwindSafe(|| case(world, number, seed)));
         assert!(ended.is_ok(), "case {number} of seed {seed} on rank {}", world.rank());
-    }
-}
-
-#[test]
-fn random_messages_arrive() {
-    for size in [1, 2, 3] {
-        ranks(size, "random_messages_arrive", cases);
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::abi;
 use crate::argument::{Array, Output};
 use crate::buffer::{count as checked, memory};
-use crate::comm::{Comm, On, on};
+use crate::comm::{On, on};
 use crate::error::{Failure, Result};
 use crate::info;
 use crate::p2p::destination;

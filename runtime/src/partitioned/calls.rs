@@ -297,7 +297,7 @@ impl RawReceive {
     ///
     /// # Errors
     /// Returns [`ErrorKind::Request`] if the round before has not ended, and [`ErrorKind::NoMemory`] if memory runs
-    /// out. If the round ends at once, also returns its error.
+    /// out.
     pub unsafe fn start(&self) -> Result<Operation> {
         match &self.handle {
             // SAFETY: the condition is that of this function.
