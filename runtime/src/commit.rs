@@ -17,6 +17,9 @@ use typepack_engine::{Datatype, Named, Plan, Threads, Uses, text};
 #[cfg(feature = "jit")]
 use typepack_jit::{Jit, Mode};
 
+#[cfg(feature = "jit")]
+static JIT: OnceLock<Jit> = OnceLock::new();
+
 /// Returns the code generator of this process. Its counters tell how many kernels it has compiled.
 ///
 /// `TYPEPACK_JIT`, `TYPEPACK_JIT_THRESHOLD` and `TYPEPACK_JIT_MEMORY_MAX` configure the generator. If a
@@ -24,7 +27,6 @@ use typepack_jit::{Jit, Mode};
 /// its defaults.
 #[cfg(feature = "jit")]
 pub fn jit() -> &'static Jit {
-    static JIT: OnceLock<Jit> = OnceLock::new();
     JIT.get_or_init(|| {
         let settings = Settings::get().map(|settings| settings.jit.clone());
         Jit::new(settings.unwrap_or_default())
@@ -49,7 +51,8 @@ pub(crate) struct KernelCounters {
 /// Returns what the code generator has done in this process.
 #[cfg(feature = "jit")]
 pub(crate) fn counters() -> KernelCounters {
-    jit().counters()
+    // This function makes no code generator, because that needs the settings, which the program may still change.
+    JIT.get().map(Jit::counters).unwrap_or_default()
 }
 
 /// Returns what the code generator has done in this process: nothing.

@@ -111,6 +111,7 @@ programs! {
     memory: [0, 1, 2, 5];
     odd_arguments: [0, 2, 3];
     tools: [0, 1, 2, 3];
+    tool_events: [0, 1, 2, 3];
 }
 
 // Together, these programs test every example of five texts (lecture notes and parts of the MPI standard).

@@ -263,8 +263,7 @@ both! {
     /// A variable of communicators gets the address of a communicator, which is an integer.
     MPI_T_pvar_handle_alloc PMPI_T_pvar_handle_alloc(session: raw::Tool, pvar_index: c_int, obj_handle: *mut c_void,
         handle: *mut raw::Tool, count: *mut c_int) -> c_int {
-        let (mut comm, mut bind) = (raw::Comm(0), 0);
-        let mut object = obj_handle;
+        let mut bind = 0;
         // SAFETY: the call ignores null addresses, and `bind` is a number. If the variable belongs to communicators, the
         // object is the address of one (`# Safety`), unless it is a low address, where nothing is. The other arguments
         // are the program's (`# Safety`).
@@ -275,10 +274,10 @@ both! {
                 pvar_index, no_text, no_number, no_number, no_number, std::ptr::null_mut(), std::ptr::null_mut(),
                 no_text, no_number, &raw mut bind, no_number, no_number, no_number,
             );
-            if bind == raw::T_BIND_MPI_COMM && obj_handle as usize >= FIRST_ADDRESS {
-                comm = raw::Comm::to_ours(obj_handle.cast::<c_int>().read_unaligned());
-                object = (&raw mut comm).cast();
-            }
+            let is_comm = bind == raw::T_BIND_MPI_COMM && obj_handle as usize >= FIRST_ADDRESS;
+            let number = if is_comm { obj_handle.cast::<c_int>().read_unaligned() } else { 0 };
+            let mut comm = raw::Comm::to_ours(number);
+            let object = if is_comm { (&raw mut comm).cast() } else { obj_handle };
             code::outcome((entries().MPI_T_pvar_handle_alloc)(session, pvar_index, object, handle, count))
         }
     }

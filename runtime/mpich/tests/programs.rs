@@ -158,6 +158,7 @@ programs! {
     layouts [0, 2];
     memory [0, 2];
     modes [0, 2];
+    tool_events [0, 2];
     tools [0, 2];
     neighbors [0, 2];
     odd_arguments [0, 2];
