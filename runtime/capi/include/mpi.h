@@ -3188,6 +3188,8 @@ static inline int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler)
 
 #define PMPI_Errhandler_set MPI_Errhandler_set
 
+int MPIX_Type_describe(MPI_Datatype datatype, char *text, int *length);
+
 #define MPIO_Request MPI_Request
 #define MPIO_USES_MPI_REQUEST
 #define MPIO_Wait MPI_Wait
