@@ -64,6 +64,15 @@ pub enum Request {
     },
     /// Find the port of a service.
     Lookup(Vec<u8>),
+    /// Disconnect a communicator. The answer comes when all its members have asked.
+    Disconnect {
+        /// The number of the communicator, low half first.
+        communicator: [u32; 2],
+        /// Number of members.
+        members: u32,
+        /// The worlds with which the rank has no other communicator: the first slot of each.
+        worlds: Vec<u32>,
+    },
 }
 
 /// The kind of a refusal.
@@ -206,6 +215,11 @@ impl Request {
                 to.word(8);
                 to.bytes(service);
             }
+            Self::Disconnect { communicator, members, worlds } => {
+                to.word(9);
+                communicator.iter().chain([members]).for_each(|word| to.word(*word));
+                to.words(worlds);
+            }
         }
         to.0
     }
@@ -230,6 +244,11 @@ impl Request {
             6 => Self::Publish { service: from.bytes()?, port: from.bytes()? },
             7 => Self::Unpublish { service: from.bytes()?, port: from.bytes()? },
             8 => Self::Lookup(from.bytes()?),
+            9 => Self::Disconnect {
+                communicator: [from.word()?, from.word()?],
+                members: from.word()?,
+                worlds: from.list(Reader::word)?,
+            },
             _ => return None,
         };
         from.end(request)
@@ -343,6 +362,7 @@ mod tests {
             Request::Publish { service: service.clone(), port: port.clone() },
             Request::Unpublish { service: service.clone(), port },
             Request::Lookup(service),
+            Request::Disconnect { communicator: [5, 6], members: 2, worlds: vec![0, 7] },
         ]
     }
 

@@ -201,7 +201,7 @@ pub fn lines(segment: &Segment, ranks: &[Rank]) -> (Vec<String>, bool) {
     let found: Vec<Now> = found.collect();
     let lines = found.iter().map(|rank| {
         let what = match rank.wait() {
-            Some(wait) => described(wait, time),
+            Some(wait) => described(wait, time, ranks),
             None => other(rank),
         };
         let stopped =
@@ -225,8 +225,8 @@ fn other(rank: &Now) -> String {
     .to_owned()
 }
 
-/// Describes a wait. `time` is the time now, in nanoseconds of the machine's clock.
-fn described(wait: &Wait, time: u64) -> String {
+/// Describes a wait. `time` is the time now, in nanoseconds of the machine's clock. `ranks` are all ranks, by slot.
+fn described(wait: &Wait, time: u64, ranks: &[Rank]) -> String {
     let seconds = time.saturating_sub(wait.since) as f64 * 1e-9;
     let mut text =
         if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") };
@@ -261,7 +261,13 @@ fn described(wait: &Wait, time: u64) -> String {
     match wait.peer {
         Named::None => {}
         Named::Any => put(format_args!(" {word} any rank")),
-        Named::One(rank) => put(format_args!(" {word} rank {rank}")),
+        Named::One(slot) => {
+            // A rank writes the record, so the number may be that of no slot.
+            let peer = ranks.get(slot as usize).map(|rank| (rank.number, rank.world));
+            let (rank, world) = peer.unwrap_or((slot as usize, 0));
+            let world = of_world(world);
+            put(format_args!(" {word} rank {rank}{world}"));
+        }
     }
     // The messages of collective calls and windows have tags that the user has not chosen.
     if matches!(wait.kind, Kind::Send | Kind::Receive | Kind::Probe) {
@@ -341,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_described_in_a_line() {
-        let at = |wait: &Wait| described(wait, 11 * SECOND);
+        let at = |wait: &Wait| described(wait, 11 * SECOND, &[]);
         assert_eq!(
             at(&send()),
             "10 s in MPI_Send to rank 1, tag 0, 1048576 bytes; no receive posted"

@@ -1,6 +1,6 @@
 //! The wait for all messages of a communicator that are under way, which `MPI_Comm_disconnect` makes.
 
-use super::{Communicator, Space};
+use super::{Communicator, Group, Space};
 use crate::Result;
 use crate::endpoint::progress::Awaited;
 use crate::shm::waiting::Kind;
@@ -38,16 +38,22 @@ impl Communicator {
         )
     }
 
-    /// Records that all ranks of the communicator disconnect now. They meet in a barrier, and then each calls
-    /// [`end_disconnect`](Self::end_disconnect).
-    pub(crate) fn begin_disconnect(&self) {
-        if !self.shared.disconnected.load(Ordering::Acquire) {
-            self.endpoint().begin_unbind(&self.shared.worlds);
+    /// Ends the bonds with other worlds that this communicator has made, when all its ranks have made the call. Returns
+    /// false, and waits for nobody, if all ranks are of one world.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::ProcAborted`](crate::ErrorKind) if a rank has died.
+    pub(crate) fn unbind_together(&self) -> Result<bool> {
+        let worlds = &self.shared.worlds;
+        if worlds.is_empty() {
+            return Ok(false);
         }
-    }
-
-    /// Ends the bonds with other worlds that this communicator has made.
-    pub(crate) fn end_disconnect(&self) {
-        self.shared.unbind();
+        let members = self.size() + self.remote_group().map_or(0, Group::size);
+        let awaited = self.awaited("Communicator::disconnect", Kind::Other, None);
+        if !self.shared.disconnected.swap(true, Ordering::AcqRel) {
+            let communicator = (self.shared.context, members);
+            self.endpoint().unbind_together(&awaited, communicator, worlds)?;
+        }
+        Ok(true)
     }
 }

@@ -113,9 +113,11 @@ impl Communicator {
     #[doc(alias = "MPI_Comm_disconnect")]
     pub fn disconnect(&self) -> Result<()> {
         self.wait_for_pending()?;
-        self.begin_disconnect();
-        self.barrier()?;
-        self.end_disconnect();
-        Ok(())
+        match self.remote_group() {
+            _ if self.unbind_together()? => Ok(()),
+            // If no process was started, there is no other side.
+            Some(remote) if remote.is_empty() => self.local_side("comm")?.barrier(),
+            _ => self.barrier(),
+        }
     }
 }

@@ -4,6 +4,7 @@
 #include "check.h"
 
 #include <limits.h>
+#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

@@ -407,7 +407,7 @@ static void errors(void)
     snprintf(strange, sizeof strange, "/tmp/typepack-strange-%d-%d", (int)getppid(), world_rank);
     FILE *to = fopen(strange, "w");
     CHECK(to);
-    fprintf(to, "\177ELF this is no program\n");
+    fprintf(to, "#!/no/such/interpreter\n");
     fclose(to);
     CHECK(chmod(strange, 0755) == 0);
     nothing_starts(strange, none);

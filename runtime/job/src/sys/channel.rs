@@ -40,15 +40,12 @@ const REQUEST: u8 = b'Q';
 pub enum Bond {
     /// The rank has a communicator with members of the other world.
     Connected,
-    /// The rank disconnects the last such communicator. All its members do so now.
-    Ending,
     /// The rank has no such communicator any more.
     Ended,
 }
 
 impl Bond {
-    const ALL: [(Self, u8); 3] =
-        [(Self::Connected, b'C'), (Self::Ending, b'D'), (Self::Ended, b'E')];
+    const ALL: [(Self, u8); 2] = [(Self::Connected, b'C'), (Self::Ended, b'E')];
 
     fn to_byte(self) -> u8 {
         let found = Self::ALL.iter().find(|(bond, _)| *bond == self);

@@ -3,36 +3,45 @@
 //! Each rank tells with which other worlds it has communicators (`Bond`), and `mod.rs` passes that on. `deaths.rs` asks
 //! which worlds a failure ends. The ranks of one world are always connected.
 //!
-//! `MPI_Comm_disconnect` ends a bond in two steps, because the members return from it one after the other. Each first
-//! tells that the bond is about to end, then waits for the others in a barrier, and then tells that it has ended. So when
-//! the first member returns, all of them have told the first step. If a rank dies that has taken the first step only, the
-//! others may still wait for it in the barrier, so its bond counts. The first step of the others does not count, because
-//! they are past all other use of the communicator.
+//! The members of a communicator that disconnect ask for it (`Request::Disconnect`). When all of them have asked, their
+//! bonds end at once, and only then they get the answer. So before that a death ends all of them, and none of them waits
+//! for a dead one; and a member that has left the call is connected no more, whatever the others do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use typepack_job::service::{Answer, Refused};
 use typepack_job::sys::channel::Bond;
 
-/// The bonds of all ranks: by slot of the rank and number of the other world, and whether the bond is about to end.
+use super::requests::{Asked, Refusal};
+use super::{Job, Watched};
+
+/// The bonds of all ranks: by slot of the rank and number of the other world.
 #[derive(Debug, Default)]
-pub struct Bonds(BTreeMap<(usize, usize), bool>);
+pub struct Bonds {
+    bonds: BTreeSet<(usize, usize)>,
+    /// The members of communicators that wait until the others disconnect, too: by the number of the communicator.
+    leaving: BTreeMap<[u32; 2], Vec<Leaving>>,
+}
+
+/// A rank that disconnects a communicator, and the worlds with which it has no other one.
+#[derive(Debug)]
+struct Leaving {
+    asked: Asked,
+    worlds: Vec<usize>,
+}
 
 impl Bonds {
     /// Records what a rank tells about its bond with another world.
     pub fn tell(&mut self, slot: usize, world: usize, bond: Bond) {
-        let key = (slot, world);
         match bond {
-            Bond::Connected => drop(self.0.insert(key, false)),
-            Bond::Ending => {
-                self.0.entry(key).and_modify(|ending| *ending = true);
-            }
-            Bond::Ended => drop(self.0.remove(&key)),
-        }
+            Bond::Connected => self.bonds.insert((slot, world)),
+            Bond::Ended => self.bonds.remove(&(slot, world)),
+        };
     }
 
     /// Removes all bonds with a world.
     pub fn forget(&mut self, world: usize, world_of: impl Fn(usize) -> usize) {
-        self.0.retain(|(slot, other), _| *other != world && world_of(*slot) != world);
+        self.bonds.retain(|(slot, other)| *other != world && world_of(*slot) != world);
     }
 
     /// Returns the worlds that are connected with the rank in slot `failed` of the world `own`, which comes first. Only
@@ -44,15 +53,12 @@ impl Bonds {
         counts: impl Fn(usize) -> bool,
     ) -> Vec<usize> {
         let mut found = vec![own];
-        let live = self
-            .0
-            .iter()
-            .filter(|((slot, _), ending)| *slot == failed || !**ending && counts(*slot));
-        let pairs: BTreeSet<(usize, usize)> =
-            live.map(|((slot, other), _)| (world_of(*slot), *other)).collect();
+        let live = self.bonds.iter().filter(|(slot, _)| *slot == failed || counts(*slot));
+        let linked: BTreeSet<(usize, usize)> =
+            live.map(|(slot, other)| (world_of(*slot), *other)).collect();
         let mut next = 0;
         while let Some(&world) = found.get(next) {
-            for &(a, b) in &pairs {
+            for &(a, b) in &linked {
                 for (here, there) in [(a, b), (b, a)] {
                     if here == world && !found.contains(&there) {
                         found.push(there);
@@ -62,6 +68,47 @@ impl Bonds {
             next += 1;
         }
         found
+    }
+}
+
+impl Job<'_> {
+    /// Handles the request of a rank to disconnect a communicator of `members` members. `firsts` are the first slots of
+    /// the worlds with which the rank has no other communicator.
+    pub(super) fn disconnect(
+        &mut self,
+        asked: Asked,
+        communicator: [u32; 2],
+        members: u32,
+        firsts: &[u32],
+    ) {
+        let number =
+            |first: &u32| self.worlds.iter().position(|world| world.slots.start == *first as usize);
+        let worlds = firsts.iter().filter_map(number).collect();
+        let leaving = self.bonds.leaving.entry(communicator).or_default();
+        if leaving.iter().any(|other| other.asked.slot == asked.slot) {
+            let why: Refusal = (Refused::Other, "the rank disconnects already".to_owned());
+            return self.refuse(asked, why);
+        }
+        leaving.push(Leaving { asked, worlds });
+        if leaving.len() < members as usize {
+            return;
+        }
+        let leaving = self.bonds.leaving.remove(&communicator).unwrap_or_default();
+        for Leaving { asked, worlds } in &leaving {
+            for world in worlds {
+                self.bonds.tell(asked.slot, *world, Bond::Ended);
+            }
+        }
+        leaving.into_iter().for_each(|left| self.answer(left.asked, &Answer::Done));
+    }
+
+    /// Forgets ranks that have ended while they waited for others to disconnect.
+    pub(super) fn clear_leaving(&mut self) {
+        let ended = |slot: usize| self.ranks.get(slot).is_none_or(Watched::is_gone);
+        self.bonds.leaving.retain(|_, leaving| {
+            leaving.retain(|left| !ended(left.asked.slot));
+            !leaving.is_empty()
+        });
     }
 }
 
@@ -91,24 +138,8 @@ mod tests {
         assert_eq!(connected(&bonds, 12), [1, 2]);
         bonds.tell(99, 2, Bond::Connected);
         assert_eq!(connected(&bonds, 20), [2, 1], "a rank that has left the job has no bonds");
+        assert_eq!(connected(&bonds, 99), [9, 2, 1], "but those of the dead count");
         bonds.forget(1, world_of);
         assert_eq!(connected(&bonds, 20), [2]);
-    }
-
-    #[test]
-    fn the_first_step_of_an_end_counts_only_for_the_dead() {
-        let mut bonds = Bonds::default();
-        bonds.tell(0, 1, Bond::Connected);
-        bonds.tell(10, 0, Bond::Connected);
-        for (slot, other) in [(0, 1), (10, 0)] {
-            bonds.tell(slot, other, Bond::Ending);
-        }
-        // The rank in slot 10 has not left the barrier, in which the other one may wait for it.
-        assert_eq!(connected(&bonds, 10), [1, 0]);
-        bonds.tell(10, 0, Bond::Ended);
-        assert_eq!(connected(&bonds, 10), [1]);
-        // A new communicator while an old one ends.
-        bonds.tell(0, 1, Bond::Connected);
-        assert_eq!(connected(&bonds, 10), [1, 0]);
     }
 }

@@ -16,6 +16,7 @@
 
 mod bonds;
 mod deaths;
+mod messages;
 mod ports;
 mod requests;
 #[cfg(test)]
@@ -24,12 +25,10 @@ mod tests;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use typepack_job::shm::segment::Segment;
-use typepack_job::sys::channel::Message;
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
 use typepack_job::sys::process::{self, ExecFailure, Exit};
 use typepack_job::sys::stream::{self, Transfer};
@@ -558,63 +557,7 @@ impl<'a> Job<'a> {
             }
         }
         self.clear_ports();
-    }
-
-    /// Handles the messages of rank `index`.
-    fn take_messages(&mut self, index: usize, now: Instant) {
-        loop {
-            let message = match self.ranks[index].rank.control.next() {
-                Ok(Some(message)) => Some(message),
-                Ok(None) => return,
-                // The rank has sent something else.
-                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => None,
-                Err(_) => return,
-            };
-            self.segment.slot(index).heard.fetch_add(1, Ordering::Release);
-            match message {
-                Some(Message::Registered(pid)) => self.take_registration(index, pid, now),
-                Some(Message::Bond(bond, first)) => {
-                    let first = first as usize;
-                    let other = self.worlds.iter().position(|world| world.slots.start == first);
-                    if let Some(other) = other.filter(|other| *other != self.ranks[index].world) {
-                        self.bonds.tell(index, other, bond);
-                    }
-                }
-                Some(Message::Request { request, answer }) => {
-                    self.take_request(index, request, answer);
-                }
-                None => {}
-            }
-        }
-    }
-
-    /// Handles the registration of the process `pid` as rank `index`.
-    fn take_registration(&mut self, index: usize, pid: Pid, now: Instant) {
-        let watched = &mut self.ranks[index];
-        if watched.member.is_some() {
-            return;
-        }
-        let pidfd = match process::watch(pid) {
-            Ok(pidfd) => pidfd,
-            // The process has ended. It must have been killed, because it would otherwise still be waiting
-            // for the answer to its message. Its wrapper, if there is one, may run much longer.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
-                if watched.exit.is_none() {
-                    watched.wrapper_until = Some(now + WRAPPER_DELAY);
-                }
-                return;
-            }
-            Err(error) => {
-                let why = format!("cannot watch rank {index} (pid {}): {error}", pid.as_raw_pid());
-                let world = watched.world;
-                return self.decide(world, |end| end.broken(Outcome::Broken(why)));
-            }
-        };
-        watched.member = Some(Member { pid, pidfd, gone: false });
-        let slot = self.segment.slot(index);
-        slot.pid.store(pid.as_raw_nonzero().get().unsigned_abs(), Ordering::Relaxed);
-        slot.watched.store(1, Ordering::Release);
-        self.segment.call(index);
+        self.clear_leaving();
     }
 
     /// Passes an event to the state machine of a world, and carries out the action that it returns.

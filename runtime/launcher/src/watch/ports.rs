@@ -76,7 +76,7 @@ impl Job<'_> {
     pub(super) fn take_port_request(&mut self, asked: Asked, request: Request) {
         let slot = asked.slot;
         match request {
-            Request::Start(_) => {
+            Request::Start(_) | Request::Disconnect { .. } => {
                 self.refuse(asked, (Refused::Other, "not a request about ports".to_owned()));
             }
             Request::Open => {

@@ -52,6 +52,9 @@ impl Job<'_> {
         };
         match request {
             Request::Start(commands) => self.start_commands(asked, &commands),
+            Request::Disconnect { communicator, members, worlds } => {
+                self.disconnect(asked, communicator, members, &worlds);
+            }
             request => self.take_port_request(asked, request),
         }
     }

@@ -2,6 +2,7 @@
 //! [`as_a_rank`].
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use typepack_job::shm::attach::{self, attach_from_env};
 use typepack_job::shm::failure::Ending;

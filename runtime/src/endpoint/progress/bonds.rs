@@ -76,13 +76,48 @@ impl Endpoint {
         }
     }
 
-    /// Records that all members of a communicator disconnect now, and that this rank has called
-    /// [`bind`](Self::bind) for it. They meet once more, and then each calls [`unbind`](Self::unbind).
-    pub fn begin_unbind(&self, worlds: &[usize]) {
+    /// Does what [`unbind`](Self::unbind) does, together with all other ranks of a communicator of `members` ranks, whose
+    /// first context is `context`. Returns when all of them have made the call. Until then the death of one of them ends
+    /// this rank, too.
+    ///
+    /// # Errors
+    /// Returns the errors of [`ask`](Self::ask).
+    pub fn unbind_together(
+        &self,
+        awaited: &Awaited,
+        (context, members): (u64, usize),
+        worlds: &[usize],
+    ) -> Result<()> {
         let communicators = self.bonds.lock();
-        for &world in worlds.iter().filter(|world| communicators.get(world) == Some(&1)) {
-            self.bonds.tell(Bond::Ending, world);
+        let last = worlds.iter().filter(|world| communicators.get(world) == Some(&1));
+        let last: Vec<u32> = last.map(|world| *world as u32).collect();
+        drop(communicators);
+        let communicator = [context as u32, (context >> 32) as u32];
+        let (members, ended) = (members as u32, last.clone());
+        let request = Request::Disconnect { communicator, members, worlds: last };
+        match self.ask(awaited, &request)? {
+            Answer::Done => {}
+            _ => return Err(Error::new(ErrorKind::Other, "mpiexec", "refuses to disconnect")),
         }
+        let mut communicators = self.bonds.lock();
+        for world in worlds {
+            let Some(count) = communicators.get_mut(world) else { continue };
+            *count -= 1;
+            let is_ended = ended.contains(&(*world as u32));
+            match *count {
+                0 => {
+                    communicators.remove(world);
+                    // Another thread has freed the other communicators meanwhile.
+                    if !is_ended {
+                        self.bonds.tell(Bond::Ended, *world);
+                    }
+                }
+                // Another thread has made another communicator meanwhile.
+                _ if is_ended => self.bonds.tell(Bond::Connected, *world),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Records that this rank has one communicator less with members of these worlds.

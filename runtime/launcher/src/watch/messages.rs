@@ -1,0 +1,72 @@
+//! The messages that ranks send through their control sockets: registrations, bonds with other worlds, and requests.
+//!
+//! `mod.rs` calls [`Job::take_messages`] when a socket has a message, and `deaths.rs` before it decides what a death ends.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rustix::process::Pid;
+use typepack_job::sys::channel::Message;
+use typepack_job::sys::process;
+
+use super::{Job, Member, WRAPPER_DELAY};
+use crate::ending::Outcome;
+
+impl Job<'_> {
+    /// Handles the messages of rank `index`.
+    pub(super) fn take_messages(&mut self, index: usize, now: Instant) {
+        loop {
+            let message = match self.ranks[index].rank.control.next() {
+                Ok(Some(message)) => Some(message),
+                Ok(None) => return,
+                // The rank has sent something else.
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => None,
+                Err(_) => return,
+            };
+            self.segment.slot(index).heard.fetch_add(1, Ordering::Release);
+            match message {
+                Some(Message::Registered(pid)) => self.take_registration(index, pid, now),
+                Some(Message::Bond(bond, first)) => {
+                    let first = first as usize;
+                    let other = self.worlds.iter().position(|world| world.slots.start == first);
+                    if let Some(other) = other.filter(|other| *other != self.ranks[index].world) {
+                        self.bonds.tell(index, other, bond);
+                    }
+                }
+                Some(Message::Request { request, answer }) => {
+                    self.take_request(index, request, answer);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Handles the registration of the process `pid` as rank `index`.
+    fn take_registration(&mut self, index: usize, pid: Pid, now: Instant) {
+        let watched = &mut self.ranks[index];
+        if watched.member.is_some() {
+            return;
+        }
+        let pidfd = match process::watch(pid) {
+            Ok(pidfd) => pidfd,
+            // The process has ended. It must have been killed, because it would otherwise still be waiting
+            // for the answer to its message. Its wrapper, if there is one, may run much longer.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                if watched.exit.is_none() {
+                    watched.wrapper_until = Some(now + WRAPPER_DELAY);
+                }
+                return;
+            }
+            Err(error) => {
+                let why = format!("cannot watch rank {index} (pid {}): {error}", pid.as_raw_pid());
+                let world = watched.world;
+                return self.decide(world, |end| end.broken(Outcome::Broken(why)));
+            }
+        };
+        watched.member = Some(Member { pid, pidfd, gone: false });
+        let slot = self.segment.slot(index);
+        slot.pid.store(pid.as_raw_nonzero().get().unsigned_abs(), Ordering::Relaxed);
+        slot.watched.store(1, Ordering::Release);
+        self.segment.call(index);
+    }
+}
