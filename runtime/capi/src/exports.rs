@@ -2,12 +2,7 @@
 //! `abi/functions.csv` and `abi/built.csv`. Each exported function calls its implementation through a
 //! function of `entry.rs`; some first try a short way, which a module `short` has.
 
-#![expect(
-    unused_variables,
-    reason = "functions that are not built use only some of their arguments"
-)]
-
-use crate::argument::{FromC, Output};
+use crate::argument::FromC;
 use crate::entry::At;
 use crate::raw;
 use std::ffi::{c_char, c_double, c_int, c_void};

@@ -92,13 +92,6 @@ impl Failure {
     pub fn of_callback(code: c_int, callback: &str) -> Self {
         Self::of_code(code, format!("{callback} returned {code}"))
     }
-
-    /// Makes the failure for a call of a function that is not implemented yet.
-    #[cold]
-    pub fn not_built() -> Self {
-        let text = "this version of typepack does not have this function";
-        Self::of_code(abi::ERR_UNSUPPORTED_OPERATION, text.to_owned())
-    }
 }
 
 impl Deref for Failure {

@@ -2,15 +2,13 @@
 //! `abi/functions.csv`.
 //!
 //! Each function calls a function of `crate::entry`, which checks that the call is allowed at this stage of
-//! the process, catches panics and calls error handlers. An exported function that is implemented
-//! (`abi/built.csv`) converts each pointer to the parameter type of its implementation (`crate::argument`)
-//! and passes the arguments on. The conversion relies on what the C caller promises about the pointer. An
-//! exported function that is not implemented clears its outputs and fails with
-//! `MPI_ERR_UNSUPPORTED_OPERATION`. A function with a short way first tries that. `MPI_X` and `PMPI_X` each have the whole
+//! the process, catches panics and calls error handlers. An exported function converts each pointer to the parameter type
+//! of its implementation (`abi/built.csv`, `crate::argument`) and passes the arguments on. The conversion relies on what
+//! the C caller promises about the pointer. A function with a short way first tries that. `MPI_X` and `PMPI_X` each have the whole
 //! body, so that a tool that replaces `MPI_X` still reaches the library through `PMPI_X`.
 
 use super::ctype::rust;
-use super::rows::{Built, Callback, Function, HANDLES, Handled, Parameter};
+use super::rows::{Built, Callback, Function, Handled, Parameter};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -50,58 +48,6 @@ fn object(function: &Function, handlers: &[Handled]) -> String {
             _ => None,
         })
         .unwrap_or_else(|| "At::Nothing".to_owned())
-}
-
-/// Returns the statements that check the handle arguments of a function that is not implemented. Only handles
-/// of operations, windows, files and sessions are checked, and no handles behind a pointer.
-fn check(function: &Function) -> String {
-    let mut text = String::new();
-    for p in function.parameters.iter().filter(|p| !p.array) {
-        let room = match p.c_type.as_str() {
-            "MPI_Win" => "win::WINDOWS",
-            "MPI_File" => "io::FILES",
-            "MPI_Session" => "session::SESSIONS",
-            "MPI_Op" => "coll::op",
-            _ => continue,
-        };
-        let name = name(p);
-        let _ = match p.c_type.as_str() {
-            "MPI_Op" => writeln!(text, "        crate::{room}::check({name})?;"),
-            _ => writeln!(text, "        crate::{room}.check({name}.0)?;"),
-        };
-    }
-    text
-}
-
-/// Returns whether a function frees an object. Such a function takes the address of the object's handle.
-fn frees(function: &Function) -> bool {
-    ["_free", "_disconnect", "_close", "_finalize"].iter().any(|end| function.name.ends_with(end))
-}
-
-/// Returns the statements that set the outputs of a function that is not implemented to null handles, zeros
-/// and empty strings. Arrays, buffers, and outputs that are also inputs stay unchanged.
-fn clear(function: &Function) -> String {
-    let mut text = String::new();
-    for p in function.parameters.iter().filter(|_| !frees(function)) {
-        let null = match p.c_type.as_str() {
-            _ if p.array => continue,
-            "int*" | "MPI_Aint*" | "MPI_Count*" | "MPI_Offset*" => match p.name.as_str() {
-                "argc" | "position" => continue,
-                _ => "0".to_owned(),
-            },
-            "char*" => "0".to_owned(),
-            handle if handle.strip_suffix('*').is_some_and(|h| HANDLES.contains(&h)) => {
-                format!("raw::{}::NULL", &handle["MPI_".len()..handle.len() - 1])
-            }
-            _ => continue,
-        };
-        let _ = writeln!(
-            text,
-            "{TRUST}        unsafe {{ Output::from_c({}) }}.write_if_given({null});",
-            name(p)
-        );
-    }
-    text
 }
 
 /// Appends the source of one exported function to `out`.
@@ -182,17 +128,7 @@ fn export(
                 }
             }
         }
-        None => {
-            // A program may create a session before it calls init, or without ever calling init.
-            let entry = if f.group == "sessions" { "always" } else { "enter" };
-            format!(
-                "    crate::entry::{entry}(&\"{}\", {}, || {{\n{}{}        Err(crate::error::Failure::not_built())\n    }})\n",
-                f.name,
-                object(f, handlers),
-                check(f),
-                clear(f),
-            )
-        }
+        None => panic!("built.csv has no row for {}", f.name),
     };
     let _ = write!(
         out,

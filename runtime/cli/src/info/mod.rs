@@ -179,11 +179,7 @@ fn coverage(list: bool) -> Result<String, String> {
             let _infallible = writeln!(text, "    {} {name}", if *built { '+' } else { '-' });
         }
     }
-    let _infallible = writeln!(
-        text,
-        "  {:<24} {done:>3} of {all:>3}; the others raise MPI_ERR_UNSUPPORTED_OPERATION",
-        "together"
-    );
+    let _infallible = writeln!(text, "  {:<24} {done:>3} of {all:>3}", "together");
     Ok(text)
 }
 
