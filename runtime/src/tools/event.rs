@@ -45,8 +45,8 @@ use Element::{Int, Long};
 static EVENTS: [Event; KINDS] = [
     Event {
         name: "message_matched",
-        meaning: "A receive of the program has matched a message. \"unexpected\" is 1 if the message has waited for it. \
-                  \"source\" is the number of the sender among the processes of the job.",
+        meaning: "A receive of the program has matched a message. \"unexpected\" is 1 if the message has waited for \
+                  it. \"source\" is the number of the sender among the processes of the job.",
         topic: Topic::Messages,
         audience: Audience::Tuner,
         elements: &[("source", Int), ("tag", Int), ("bytes", Long), ("unexpected", Int)],
@@ -106,8 +106,8 @@ pub fn events() -> &'static [Event] {
 /// A function of a tool, which is called with the number of the event and that of the registration.
 pub type Happened = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// A function of a tool, which is called with the number of events that have been lost, that of the registration, and the
-/// data of the function of the registration.
+/// A function of a tool, which is called with the number of events that have been lost, that of the registration, and
+/// the data of the function of the registration.
 pub type Lost = Arc<dyn Fn(u64, u64, usize) + Send + Sync>;
 
 /// A function of a tool, which is called when a registration has ended, with its number.
@@ -214,8 +214,8 @@ pub fn set_lost(registration: u64, lost: Option<Lost>) -> Result {
     })
 }
 
-/// Ends a registration. Its functions are not called any more, but one of them may run in another thread now; `freed` is
-/// called afterwards.
+/// Ends a registration. Its functions are not called any more, but one of them may run in another thread now; `freed`
+/// is called afterwards.
 ///
 /// # Errors
 /// Returns [`Fault::Handle`] if there is no such registration.

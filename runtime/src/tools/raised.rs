@@ -1,8 +1,8 @@
 //! Events that wait for the functions of tools.
 //!
 //! A place of the library where something happens that a tool may want to know asks `counting.rs` whether anybody does,
-//! and only then calls [`raise`]. It may hold locks, so the tool's function cannot run there. The event waits here, with
-//! its time, until a thread of the program begins its next call (`event.rs`).
+//! and only then calls [`raise`]. It may hold locks, so the tool's function cannot run there. The event waits here,
+//! with its time, until a thread of the program begins its next call (`event.rs`).
 
 use super::counting::Subject;
 use crate::sys::{clock, fork};

@@ -139,8 +139,8 @@ pub unsafe fn write(handle: Tool, buf: Array<u8>) -> Result {
         Form::Flag | Form::Choice(_) => size_of::<c_int>(),
         Form::Text => TEXT_MAX,
     };
-    // SAFETY: `buf` has these bytes, or a text that ends before them (`# Safety`). Of a text, nothing is read behind its
-    // zero byte.
+    // SAFETY: `buf` has these bytes, or a text that ends before them (`# Safety`). Of a text, nothing is read behind
+    // its zero byte.
     let bytes = given(unsafe { buf.entries(length, "buf") })?;
     let wrong = || failure(Fault::Invalid);
     let value = match form {

@@ -1,8 +1,8 @@
 //! The tool interface (MPI-5.0 chapter 15): the C form of `typepack::tools`, which has all the logic.
 //!
-//! `event.rs` has events, `control.rs` control variables and all enumerations, `performance.rs` performance variables, and
-//! `category.rs` categories. The functions here return codes of the tool interface and call no error handler. They may be called
-//! before init, after finalize, and by any thread.
+//! `event.rs` has events, `control.rs` control variables and all enumerations, `performance.rs` performance
+//! variables, and `category.rs` categories. The functions here return codes of the tool interface and call no error
+//! handler. They may be called before init, after finalize, and by any thread.
 
 pub mod category;
 pub mod control;
@@ -77,9 +77,9 @@ fn find<'a>(name: Text, all: impl IntoIterator<Item = &'a str>) -> Result<c_int>
     place.map(|at| at as c_int).ok_or_else(|| failure(Fault::Name))
 }
 
-/// Writes a string (MPI-5.0 section 15.3.3). `length` is the size of the buffer on entry, and the length of the string
-/// with its zero byte on return. Without a buffer, or with one of size 0, only the length is returned; without a length,
-/// nothing.
+/// Writes a string (MPI-5.0 section 15.3.3). `length` is the size of the buffer on entry, and the length of the
+/// string with its zero byte on return. Without a buffer, or with one of size 0, only the length is returned; without
+/// a length, nothing.
 ///
 /// # Safety
 ///
