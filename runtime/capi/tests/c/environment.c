@@ -106,7 +106,6 @@ int main(int argc, char **argv)
     RAISES(MPI_ERR_OTHER, MPI_Init(&argc, &argv));
     OK(MPI_Finalize());
     initialized(1, 1);
-    tools();
     always(NULL);
     by_a_thread(always);
     /* A session may begin at this stage. */
