@@ -1,5 +1,5 @@
 /* Measures partitioned messages (MPI-5.0 chapter 4) for a row about whole jobs: rank 0 sends 16 partitions of 64 KiB,
- * which two threads mark ready at once, and rank 1 waits for them by two threads. The comparison is one persistent
+ * which two threads mark ready at once. The comparison is one persistent
  * message of 1 MiB between the same buffers. The ranks take turns in sending, so the time of a message is half of the
  * time of an exchange. Some libraries do not have the calls; the program finds them when it runs. */
 #define _GNU_SOURCE
@@ -7,22 +7,22 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sched.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTITIONS = 16, BYTES = 64 << 10, WARM = 200, ROUNDS = 1001 };
+enum { PARTITIONS = 16, BYTES = 64 << 10, WARM = 50, ROUNDS = 301 };
 
 typedef int init(const void *, int, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request *);
 
 static int (*pready)(int, MPI_Request);
-static int (*parrived)(MPI_Request, int, int *);
 static char *out, *in;
 static MPI_Request sends, receives;
-/* What the second thread does next: 1 marks its half of the partitions ready, 2 waits for its half, 3 ends. The thread
- * sets the word to 0 afterwards. */
-static int work;
+/* The second thread marks its half of the partitions ready each time it is told to by `go`, and says so by `done`. It
+ * ends if `over` is set. */
+static sem_t go, done;
+static int over;
 
 static void ready(int first)
 {
@@ -30,55 +30,31 @@ static void ready(int first)
     pready(i, sends);
 }
 
-static void arrived(int first)
-{
-  for (int i = first; i < PARTITIONS; i += 2)
-    for (int flag = 0; !flag;)
-      parrived(receives, i, &flag);
-}
-
 static void *second(void *ignored)
 {
   (void)ignored;
   for (;;) {
-    int now = __atomic_load_n(&work, __ATOMIC_ACQUIRE);
-    if (now == 3)
+    sem_wait(&go);
+    if (over)
       return NULL;
-    if (now == 1)
-      ready(1);
-    if (now == 2)
-      arrived(1);
-    if (now != 0)
-      __atomic_store_n(&work, 0, __ATOMIC_RELEASE);
-    else
-      sched_yield();
+    ready(1);
+    sem_post(&done);
   }
-}
-
-/* Lets both threads do what the number says. */
-static void both(int number)
-{
-  __atomic_store_n(&work, number, __ATOMIC_RELEASE);
-  if (number == 1)
-    ready(0);
-  else
-    arrived(0);
-  while (__atomic_load_n(&work, __ATOMIC_ACQUIRE) != 0)
-    sched_yield();
 }
 
 static void send(int parts)
 {
   MPI_Start(&sends);
-  if (parts)
-    both(1);
+  if (parts) {
+    sem_post(&go);
+    ready(0);
+    sem_wait(&done);
+  }
   MPI_Wait(&sends, MPI_STATUS_IGNORE);
 }
 
-static void receive(int parts)
+static void receive(void)
 {
-  if (parts)
-    both(2);
   MPI_Wait(&receives, MPI_STATUS_IGNORE);
 }
 
@@ -93,9 +69,9 @@ static double times(int rank, int parts)
     double start = now_ns();
     if (rank == 0) {
       send(parts);
-      receive(parts);
+      receive();
     } else {
-      receive(parts);
+      receive();
       send(parts);
     }
     if (i >= 0)
@@ -112,14 +88,15 @@ double partitions(int rank, int by_ratio)
 {
   init *psend = (init *)dlsym(RTLD_DEFAULT, "MPI_Psend_init"), *precv = (init *)dlsym(RTLD_DEFAULT, "MPI_Precv_init");
   pready = (int (*)(int, MPI_Request))dlsym(RTLD_DEFAULT, "MPI_Pready");
-  parrived = (int (*)(MPI_Request, int, int *))dlsym(RTLD_DEFAULT, "MPI_Parrived");
-  if (psend == NULL || precv == NULL || pready == NULL || parrived == NULL)
+  if (psend == NULL || precv == NULL || pready == NULL)
     die("the library has no partitioned messages");
   out = malloc(PARTITIONS * BYTES);
   in = malloc(PARTITIONS * BYTES);
   if (out == NULL || in == NULL)
     die("no memory");
   memset(in, 1, PARTITIONS * BYTES);
+  sem_init(&go, 0, 0);
+  sem_init(&done, 0, 0);
   pthread_t thread;
   if (pthread_create(&thread, NULL, second, NULL) != 0)
     die("no thread");
@@ -136,7 +113,8 @@ double partitions(int rank, int by_ratio)
     MPI_Request_free(&sends);
     MPI_Request_free(&receives);
   }
-  __atomic_store_n(&work, 3, __ATOMIC_RELEASE);
+  over = 1;
+  sem_post(&go);
   pthread_join(thread, NULL);
   free(out);
   free(in);
