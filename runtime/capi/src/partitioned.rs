@@ -201,6 +201,8 @@ pub fn pready_list(length: c_int, partitions: Array<c_int>, request: raw::Reques
     let Ok(length) = usize::try_from(length) else {
         return Err(Failure::new(abi::ERR_COUNT, "length", format!("{length} is negative")));
     };
+    // A handle that is not valid is the error, whatever the array is.
+    drop(request::find(request)?);
     // SAFETY: the caller of `MPI_Pready_list` passes an array of `length` numbers.
     let partitions = unsafe { partitions.copy(length, "array_of_partitions")? };
     ready(request, |send| send.ready_list(partitions.iter().map(|at| i64::from(*at))))
