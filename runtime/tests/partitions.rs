@@ -39,7 +39,7 @@ fn rounds(world: &Communicator) {
                                 let index = partition.index() as u32;
                                 partition.fill(round + 10 * index);
                                 // The program may leave partitions to the end of the round.
-                                if index % 3 > 0 {
+                                if !index.is_multiple_of(3) {
                                     partition.ready().unwrap();
                                 }
                             });
@@ -386,7 +386,7 @@ fn case(world: &Communicator, number: u64, seed: u64) {
                                             for (unit, place) in out.offsets().enumerate() {
                                                 part[place] = value(mine, round, at * sent + unit);
                                             }
-                                            if !leaves_some || at % 2 == 0 {
+                                            if !leaves_some || at.is_multiple_of(2) {
                                                 part.ready().unwrap();
                                             }
                                         }
