@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Kill));
         assert_eq!(end.signalled(libc::SIGINT, t), None);
         assert_eq!(end.outcome().map(Outcome::exit_code), Some(130));
-        assert_eq!(end.outcome().and_then(Outcome::line), None);
+        assert_eq!(end.outcome().and_then(|outcome| outcome.line(0)), None);
     }
 
     #[test]

@@ -14,7 +14,6 @@ pub mod objects;
 pub mod panics;
 pub mod section;
 
-use crate::abi;
 use crate::error::handler::Handler;
 use crate::failure;
 use std::ffi::c_int;
