@@ -117,9 +117,14 @@ impl Placement {
     /// core, or of the larger part, to which the launcher has bound the rank. Any other rank may run on all CPUs of the
     /// job. Returns `None` if no such part exists, or if the launcher does not know the part.
     pub fn part(&self, rank: usize, resource: Resource) -> Option<u32> {
-        let Parts { info, cpu } = self.parts.get(rank)?;
-        part(info, cpu.and_then(|cpu| u32::try_from(cpu).ok()), resource)
+        part_of(self.parts.get(rank)?, resource)
     }
+}
+
+/// Returns the number of the part of the kind `resource` among these parts, or `None` if there is none.
+pub(crate) fn part_of(parts: &Parts, resource: Resource) -> Option<u32> {
+    let Parts { info, cpu } = parts;
+    part(info, cpu.and_then(|cpu| u32::try_from(cpu).ok()), resource)
 }
 
 impl Cpu {

@@ -33,7 +33,7 @@ use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use typepack_engine::choice::{KERNELS, Remembered, store};
 use typepack_engine::contiguous;
@@ -56,7 +56,7 @@ pub struct Universe {
     world: Communicator,
     own: Communicator,
     /// The intercommunicator with the ranks that have started this world.
-    parent: Option<Communicator>,
+    parent: Mutex<Option<Communicator>>,
     report: bool,
     tune_file: Option<TuneFile>,
 }
@@ -172,6 +172,7 @@ pub fn init() -> Result<Universe> {
     });
     let world = Communicator::world(endpoint);
     let parent = parent.map(|parent| world.meet_parent(parent)).transpose()?;
+    let parent = Mutex::new(parent);
     Ok(Universe { world, own, parent, report, tune_file })
 }
 
@@ -210,7 +211,13 @@ impl Universe {
     /// [`Communicator::spawn`]. Returns `None` if the launcher or the user has started this process.
     #[doc(alias = "MPI_Comm_get_parent")]
     pub fn parent(&self) -> Option<Communicator> {
-        self.parent.clone()
+        self.parent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns what [`parent`](Self::parent) returns, and keeps no copy. So the program can free the communicator.
+    #[doc(hidden)]
+    pub fn take_parent(&self) -> Option<Communicator> {
+        self.parent.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Allocates `len` zero values in shared memory. Other ranks copy long messages directly from this

@@ -69,6 +69,8 @@ fn a_death_ends_what_is_connected() {
             ("parent-dies", "rank 0 (pid ", 137),
             ("abort", "rank 0 of world 1 (pid ", 3),
             ("never-joins", "rank 0 of world 1 (pid ", 1),
+            ("exits-early", "rank 0 of world 1 (pid ", 3),
+            ("killed-early", "rank 0 of world 1 (pid ", 137),
         ] {
             let (output, text) = end(what, ranks);
             assert_eq!(output.status.code(), Some(code), "{what}\n{text}");
@@ -83,6 +85,8 @@ fn a_death_leaves_alone_what_has_disconnected() {
     for ranks in [1, 3] {
         for (what, line, code) in [
             ("child-dies-apart", "the parents live", 137),
+            ("child-dies-mixed", "the parents live", 137),
+            ("both-freed", "the parents live", 137),
             ("parent-dies-apart", "the children live", 137),
             ("fails-at-last", "the parents live", 9),
         ] {
@@ -100,6 +104,17 @@ fn labels_name_the_world() {
     command.arg(compile("spawn_ends")).arg("parent-dies-apart");
     let text = crate::job::text(&crate::job::run(command, "spawn_ends", &[]));
     assert!(text.contains("[1.0] the children live"), "{text}");
+}
+
+/// Processes that could not be started are none for the user.
+#[test]
+fn a_refusal_leaves_nothing() {
+    let mut command = mpiexec(1, &["-exit-codes"]);
+    command.arg(compile("spawn_ends")).arg("refused");
+    let output = crate::job::run(command, "spawn_ends", &[]);
+    let text = crate::job::text(&output);
+    assert!(output.status.success() && text.contains("nothing was started"), "{text}");
+    assert!(text.lines().any(|line| line.ends_with("exit codes: 0")), "{text}");
 }
 
 /// The number of SIGKILL.

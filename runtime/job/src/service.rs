@@ -12,10 +12,18 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
+use crate::shm::layout::MAX_SLOTS;
 use crate::sys::memory;
 
 /// Maximum number of bytes of a request. The system accepts far fewer bytes of arguments.
 const LONGEST: u64 = 16 << 20;
+
+/// Maximum number of bytes of the reason of a refusal. So a refusal fits into a page, and so into any pipe.
+const LONGEST_REASON: usize = 2048;
+
+/// Maximum number of commands of a request. A job has no more ranks, and the answer, with a number for each, fits into a
+/// pipe.
+const MOST_COMMANDS: usize = MAX_SLOTS;
 
 /// One command of a request to start processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -158,9 +166,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a list. Each entry takes at least four bytes, so a wrong length takes no memory.
-    fn list<T>(&mut self, mut entry: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+    fn list<T>(&mut self, entry: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        self.short_list(usize::MAX, entry)
+    }
+
+    /// Reads a list of at most `most` entries.
+    fn short_list<T>(
+        &mut self,
+        most: usize,
+        mut entry: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
         let length = self.word()? as usize;
-        if length > self.0.len() / 4 {
+        if length > most.min(self.0.len() / 4) {
             return None;
         }
         (0..length).map(|_| entry(self)).collect()
@@ -227,11 +244,11 @@ impl Request {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader(bytes);
         let request = match from.word()? {
-            1 => Self::Start(from.list(|from| {
+            1 => Self::Start(from.short_list(MOST_COMMANDS, |from| {
                 Some(Command {
                     program: from.bytes()?,
                     arguments: from.list(Reader::bytes)?,
-                    counts: from.list(Reader::word)?,
+                    counts: from.short_list(MAX_SLOTS + 1, Reader::word)?,
                     directory: from.bytes()?,
                     path: from.bytes()?,
                     errhandler: from.bytes()?,
@@ -247,7 +264,7 @@ impl Request {
             9 => Self::Disconnect {
                 communicator: [from.word()?, from.word()?],
                 members: from.word()?,
-                worlds: from.list(Reader::word)?,
+                worlds: from.short_list(MAX_SLOTS, Reader::word)?,
             },
             _ => return None,
         };
@@ -314,7 +331,7 @@ impl Answer {
             Self::Refused(kind, why) => {
                 to.word(5);
                 to.word(*kind as u32);
-                to.bytes(&why[..why.len().min(4096)]);
+                to.bytes(&why[..why.len().min(LONGEST_REASON)]);
             }
         }
         to.0
@@ -391,13 +408,33 @@ mod tests {
                 assert_eq!(Request::parse(&bytes[..length]), None, "{length} {request:?}");
             }
             assert_eq!(Request::parse(&[bytes.as_slice(), b"\0"].concat()), None);
-            // A length that no memory could hold.
-            for at in (4..bytes.len().saturating_sub(3)).step_by(4) {
+            // Whatever a word says, nothing panics and no memory is taken for it.
+            for at in 4..bytes.len().saturating_sub(3) {
                 let mut wrong = bytes.clone();
                 wrong[at..at + 4].fill(0xff);
-                let _refused_or_not = Request::parse(&wrong);
+                let _request_or_not = Request::parse(&wrong);
             }
         }
+        // A length that no memory could hold: of the list of commands, of a program, of arguments and of a port.
+        let words =
+            |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
+        for wrong in [
+            &[1, u32::MAX][..],
+            &[1, 1, u32::MAX, 0, 0, 0, 0, 0],
+            &[1, 1, 0, u32::MAX, 0, 0, 0, 0],
+            &[1, 1, 0, 0, u32::MAX, 0, 0, 0],
+            &[4, u32::MAX],
+            &[9, 0, 0, 0, u32::MAX],
+        ] {
+            assert_eq!(Request::parse(&words(wrong)), None, "{wrong:?}");
+        }
+        let commands = |count| Request::Start(vec![Command::default(); count]);
+        assert!(Request::parse(&commands(MOST_COMMANDS).to_bytes()).is_some());
+        assert_eq!(Request::parse(&commands(MOST_COMMANDS + 1).to_bytes()), None);
+        let started = Answer::Started { first: 0, counts: vec![1; MOST_COMMANDS] };
+        assert!(started.to_bytes().len() <= 16 * 4096, "the answer fits into a pipe");
+        let refused = Answer::Refused(Refused::Other, vec![b'x'; 1 << 20]);
+        assert!(refused.to_bytes().len() <= 4096, "{}", refused.to_bytes().len());
         assert_eq!(Request::parse(&99_u32.to_le_bytes()), None);
         let plain = OwnedFd::from(File::open("/dev/null").expect("null"));
         assert!(Request::from_file(plain).is_err());

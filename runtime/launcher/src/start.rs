@@ -423,7 +423,8 @@ struct Files {
 impl Files {
     /// Opens the output file of `rank`. In the name `pattern`, `%r` stands for the rank, `%h` for the
     /// machine, `%g` for the number of the world (0 for the ranks of the command line), `%p` for the number of the node
-    /// (always 0), and `%%` for a per cent sign. A later world does not truncate files that earlier ones have made. Returns `None` if there is no pattern.
+    /// (always 0), and `%%` for a per cent sign. A later world does not truncate files that earlier ones have made.
+    /// Returns `None` if there is no pattern.
     fn open(
         &mut self,
         pattern: Option<&OsStr>,
@@ -473,17 +474,24 @@ fn c_string(text: &OsStr) -> Result<CString, String> {
         .map_err(|_| format!("'{}' contains a NUL byte", text.to_string_lossy()))
 }
 
-/// Returns the flags that mpiexec passes to the ranks through the segment.
-pub fn flags(job: &Job, table: &[CpuInfo], reserved: &Reservation, outputs: &Outputs) -> JobFlags {
+/// Returns the number of CPUs that the ranks of a job can use at the same time.
+pub fn usable_cpus(table: &[CpuInfo]) -> usize {
     let allowed = table.iter().filter(|cpu| cpu.allowed).count();
     // `available_parallelism` also takes the CPU quota of a container into account.
-    let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+    allowed.min(std::thread::available_parallelism().map_or(usize::MAX, usize::from))
+}
+
+/// Returns whether ranks of a world share cores with each other or with another job. If other jobs hold cores that this
+/// job needs, ranks of both jobs share cores, and a spinning rank would slow down both jobs.
+pub fn shares_cores(reserved: &Reservation) -> bool {
+    reserved.crowded && !reserved.exclusive || reserved.cores.as_deref().is_some_and(is_crowded)
+}
+
+/// Returns the flags that mpiexec passes to the ranks through the segment.
+pub fn flags(job: &Job, table: &[CpuInfo], reserved: &Reservation, outputs: &Outputs) -> JobFlags {
     JobFlags {
-        // `watch/` counts again when ranks join the job. If other jobs hold cores that this job needs, ranks of both jobs share cores, and a spinning rank
-        // would slow down both jobs.
-        oversubscribed: job.ranks() > allowed.min(usable)
-            || reserved.crowded && !reserved.exclusive
-            || reserved.cores.as_deref().is_some_and(is_crowded),
+        // `watch/` counts again when worlds start and end.
+        oversubscribed: job.ranks() > usable_cpus(table) || shares_cores(reserved),
         stdout_terminal: outputs.is_terminal(Stream::Out),
         stderr_terminal: outputs.is_terminal(Stream::Err),
     }

@@ -23,10 +23,11 @@ use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
 use crate::endpoint::sources::Combine;
 use crate::error::check_memory;
-use crate::placement::{Placement, Resource};
+use crate::placement::{self, Placement, Resource};
 use crate::schedule::calls;
 use crate::schedule::program::Builder;
 use crate::schedule::table::Place;
+use crate::shm::topology::Parts;
 use crate::topo::Topology;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -352,21 +353,18 @@ impl Communicator {
     /// ranks are bound to the same part of this kind. Returns `None` if there is no such kind. All ranks get the same
     /// answer.
     #[doc(alias = "MPI_COMM_TYPE_HW_UNGUIDED")]
-    pub fn dividing_resource(&self, placement: Option<&Placement>) -> Option<Resource> {
-        let world = self.endpoint().world();
+    pub fn dividing_resource(&self) -> Option<Resource> {
         let groups = [Some(self.group()), self.remote_group()];
         let ranks: Vec<usize> = groups
             .into_iter()
             .flatten()
             .flat_map(|group| (0..group.size()).filter_map(|rank| group.world_rank(rank)))
             .collect();
+        let bound = |slot: &usize| self.endpoint().bound_parts(*slot);
+        let parts: Vec<_> = ranks.iter().map(bound).collect();
         Resource::ALL.into_iter().find(|&resource| {
-            // The placement knows the ranks of this world, and no others.
-            let part = |slot: &usize| {
-                let known = placement.filter(|_| world.contains(slot));
-                part_of(known, slot.saturating_sub(world.start), resource)
-            };
-            ranks.iter().any(|slot| part(slot) != part(&ranks[0]))
+            let number = |parts: &Option<Parts>| placement::part_of(parts.as_ref()?, resource);
+            parts.iter().any(|parts_of| number(parts_of) != number(&parts[0]))
         })
     }
 

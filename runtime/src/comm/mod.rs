@@ -198,12 +198,15 @@ impl Communicator {
 
     /// Returns the intercommunicator with this number between the group of `local` and `remote`. The groups
     /// have no common member. Every rank of both groups has the same number, and every rank of a group has
-    /// the same `local`.
+    /// the same `local`, which the program does not have.
     pub(crate) fn between(number: u64, local: Self, remote: Group) -> Option<Self> {
         let endpoint = local.endpoint().clone();
         let peers = Peers::between(local.group().clone(), remote, endpoint.rank())?;
         let context = number * Space::COUNT;
-        Some(Self { shared: Shared::with(endpoint, context, peers, Some(local)) })
+        let shared = Shared::with(endpoint, context, peers, Some(local.clone()));
+        // The intercommunicator has the bonds of its local group, which nobody but this file and `coll/` knows.
+        local.shared.unbind();
+        Some(Self { shared })
     }
 
     /// Returns the communicator of the ranks that started together with this one. Its number is 0. Another world also

@@ -44,6 +44,7 @@ use crate::placement::Cpu;
 use crate::process::Process;
 use crate::request::private::Reader;
 use crate::settings::Forced;
+use crate::shm::topology::Parts;
 use crate::sys::fork;
 use crate::transport::link::fabric::Fabric;
 use crate::{Error, ErrorKind, Plan, Result};
@@ -382,6 +383,12 @@ impl Endpoint {
     #[inline]
     fn spin(&self) -> Duration {
         if self.fabric.is_crowded() { Duration::ZERO } else { self.spin }
+    }
+
+    /// Returns the parts of the machine that contain all CPUs on which the process in slot `rank` may run, or `None` if no
+    /// launcher has started this process.
+    pub fn bound_parts(&self, rank: usize) -> Option<Parts> {
+        self.fabric.bound_parts(rank)
     }
 
     /// Returns whether the cores of this rank and of `rank` share no cache.

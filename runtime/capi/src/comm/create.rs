@@ -281,7 +281,7 @@ pub fn split_type(
             communicator.split(named(SET).and_then(|name| in_set(universe, &name)), key)?
         }
         abi::COMM_TYPE_HW_UNGUIDED => {
-            let resource = communicator.dividing_resource(placement.as_ref());
+            let resource = communicator.dividing_resource();
             let made = split(resource)?;
             // `MPI_INFO_ENV` cannot be changed.
             let own = hints.as_ref().filter(|_| info.0 != abi::INFO_ENV);
@@ -304,16 +304,23 @@ pub fn split_type(
 }
 
 /// Returns the color by which the members of a process set get a common communicator; `None` if this process is not
-/// in the set, or if there is no such set. Each process has a set `mpi://SELF` of its own, so the color for this set
-/// depends on the rank in the world.
+/// in the set, or if there is no such set. Each process has a set `mpi://SELF` of its own, and each world, whose ranks
+/// were started together, has its own other sets. So the color depends on the process or on the world.
 fn in_set(universe: &Universe, name: &[u8]) -> Option<u32> {
-    let rank = universe.rank();
-    // All ranks have the same list. Each set has a color of its own, because the ranks may name different sets.
+    /// The bit of the colors of the sets `mpi://SELF`.
+    const OF_PROCESS: u32 = 1 << 31;
+    let process = lifecycle::process()?;
+    // All ranks of a world have the same list. Each set has a color, because the ranks may name different sets.
     let sets = universe.process_sets();
     let number = sets.iter().position(|set| set.is_named(name))?;
-    sets[number].group.rank_of(lifecycle::process()?)?;
-    let color = if sets[number].name == ALONE { sets.len() + rank } else { number };
-    u32::try_from(color).ok()
+    sets[number].group.rank_of(process)?;
+    let own = u32::try_from(process).ok()?;
+    if sets[number].name == ALONE {
+        return Some(OF_PROCESS | own);
+    }
+    // The numbers of processes are below 2^12, and a world has fewer than 2^16 sets.
+    let first = own - u32::try_from(universe.rank()).ok()?;
+    Some(first << 16 | u32::try_from(number).ok()?)
 }
 
 /// `MPI_Comm_free`: deletes the attributes and makes the handle invalid. Pending operations on the
@@ -330,8 +337,9 @@ pub fn free(comm: InOut<raw::Comm>) -> Result {
 }
 
 /// `MPI_Comm_disconnect`: waits until the messages of this rank on the communicator are complete, and frees the
-/// communicator after all its ranks have made the call. A rank makes progress for all its messages while it waits. If the
-/// communicator was the last one with ranks of another world, its death ends this rank no more.
+/// communicator after all its ranks have made the call. A rank makes progress for all its messages while it waits. If
+/// the communicator was the last one with ranks of another world, the death of a rank of that world no longer ends this
+/// rank.
 pub fn disconnect(comm: InOut<raw::Comm>) -> Result {
     let (handle, out) = comm.read("comm")?;
     let comm = find(handle)?;

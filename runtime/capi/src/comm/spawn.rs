@@ -39,7 +39,7 @@ pub fn get_parent(parent: Output<raw::Comm>) -> Result {
     Ok(())
 }
 
-/// The arguments that only the root reads: one command, of which the root may start some processes.
+/// The arguments that only the root reads: the commands, of each of which the root may start some processes.
 struct Commands {
     list: Vec<Command>,
     /// The number of processes that each command may start.
@@ -113,11 +113,11 @@ unsafe fn start(
             let started = started.get(command).copied().unwrap_or(0);
             (0..*most).map(move |n| if n < started { abi::SUCCESS } else { abi::ERR_SPAWN })
         };
-        let all: Vec<c_int> = commands.most.iter().enumerate().flat_map(of_command).collect();
+        let total = commands.most.iter().sum();
         // SAFETY: the caller guarantees an entry for each process that the commands may start (condition of `# Safety`),
-        // and `all` has one value for each.
-        if let Some(places) = unsafe { codes.places_if_given(all.len()) } {
-            places.fill(all);
+        // and `total` is their number.
+        if let Some(places) = unsafe { codes.places_if_given(total) } {
+            places.fill(commands.most.iter().enumerate().flat_map(of_command));
         }
     }
     match spawned {

@@ -122,7 +122,7 @@ pub fn begin(threads: c_int) -> Result {
     let own = Comm::new(universe.own(), Handler::Fatal, "MPI_COMM_SELF", 0);
     let _ = OWN.set(Arc::new(own));
     let _ = WORLD.set(Arc::new(world));
-    if let Some(parent) = universe.parent() {
+    if let Some(parent) = universe.take_parent() {
         let handler = initial_handler().unwrap_or(Handler::Fatal);
         super::spawn::set_parent(Comm::new(parent, handler, "MPI_COMM_PARENT", 0))?;
     }

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char self[PATH_MAX];
@@ -43,6 +44,21 @@ static int tell_pids(MPI_Comm inter, int children)
     return other;
 }
 
+/* Makes an intercommunicator whose local group has processes of both worlds, and disconnects all communicators. */
+static void mix(MPI_Comm inter, int children)
+{
+    MPI_Comm all, half, mixed;
+    int place;
+    OK(MPI_Intercomm_merge(inter, children, &all));
+    OK(MPI_Comm_rank(all, &place));
+    OK(MPI_Comm_split(all, place % 2, place, &half));
+    OK(MPI_Intercomm_create(half, 0, all, 1 - place % 2, 9, &mixed));
+    OK(MPI_Comm_disconnect(&half));
+    OK(MPI_Comm_disconnect(&all));
+    OK(MPI_Comm_disconnect(&mixed));
+    OK(MPI_Comm_disconnect(&inter));
+}
+
 static void child(MPI_Comm parent, const char *what)
 {
     int other = tell_pids(parent, 1);
@@ -52,6 +68,15 @@ static void child(MPI_Comm parent, const char *what)
     } else if (!strcmp(what, "child-dies-apart")) {
         OK(MPI_Comm_disconnect(&parent));
         if (rank == 0) kill(getpid(), SIGKILL);
+        wait_for_ever(MPI_COMM_WORLD);
+    } else if (!strcmp(what, "child-dies-mixed")) {
+        mix(parent, 1);
+        if (rank == 0) kill(getpid(), SIGKILL);
+        wait_for_ever(MPI_COMM_WORLD);
+    } else if (!strcmp(what, "both-freed")) {
+        OK(MPI_Comm_free(&parent));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (rank == 0) kill(other, SIGUSR1);
         wait_for_ever(MPI_COMM_WORLD);
     } else if (!strcmp(what, "child-dies-freed")) {
         /* Freeing the communicator does not disconnect. */
@@ -87,12 +112,59 @@ static void parent(const char *what)
         printf("not reached\n");
         return;
     }
+    if (!strcmp(what, "exits-early") || !strcmp(what, "killed-early")) {
+        char *shell[] = {"-c", strcmp(what, "exits-early") ? "kill -9 $$" : "exit 3", NULL};
+        MPI_Comm_spawn("sh", shell, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+        printf("not reached\n");
+        return;
+    }
+    if (!strcmp(what, "refused")) {
+        /* The system finds out only when it executes the file. */
+        char strange[64];
+        snprintf(strange, sizeof strange, "/tmp/typepack-refused-%d", (int)getpid());
+        FILE *to = fopen(strange, "w");
+        CHECK(to);
+        fprintf(to, "#!/no/such/interpreter\n");
+        fclose(to);
+        CHECK(chmod(strange, 0755) == 0);
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        for (int i = 0; i < 9; i++) {
+            int code = MPI_Comm_spawn(strange, MPI_ARGV_NULL, 3, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
+                                      MPI_ERRCODES_IGNORE), class;
+            OK(MPI_Error_class(code, &class));
+            CHECK(class == MPI_ERR_SPAWN && inter == MPI_COMM_NULL);
+        }
+        unlink(strange);
+        printf("nothing was started\n");
+        return;
+    }
+    sigset_t sign;
+    int number;
+    sigemptyset(&sign);
+    sigaddset(&sign, SIGUSR1);
+    if (!strcmp(what, "both-freed")) CHECK(sigprocmask(SIG_BLOCK, &sign, NULL) == 0);
     OK(MPI_Comm_spawn(self, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE));
     int other = tell_pids(inter, 0);
     if (!strcmp(what, "child-dies") || !strcmp(what, "child-dies-freed") || !strcmp(what, "abort")) {
         wait_for_ever(inter);
     } else if (!strcmp(what, "child-dies-apart") || !strcmp(what, "fails-at-last")) {
         OK(MPI_Comm_disconnect(&inter));
+        if (rank == 0) await_end(other);
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (rank == 0) printf("the parents live\n");
+    } else if (!strcmp(what, "both-freed")) {
+        /* The last free of both sides ends the connection. */
+        OK(MPI_Comm_free(&inter));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (rank == 0) {
+            CHECK(sigwait(&sign, &number) == 0);
+            kill(other, SIGKILL);
+            await_end(other);
+        }
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (rank == 0) printf("the parents live\n");
+    } else if (!strcmp(what, "child-dies-mixed")) {
+        mix(inter, 0);
         if (rank == 0) await_end(other);
         OK(MPI_Barrier(MPI_COMM_WORLD));
         if (rank == 0) printf("the parents live\n");

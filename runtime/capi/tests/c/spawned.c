@@ -167,6 +167,22 @@ static void merged(MPI_Comm inter, int children)
     OK(MPI_Group_rank(group, &place));
     CHECK(place == rank);
     OK(MPI_Group_free(&group));
+    /* Each world has its own set of all its processes, and each process a set of its own. */
+    for (int alone = 0; alone < 2; alone++) {
+        MPI_Info info;
+        MPI_Comm set;
+        int members;
+        OK(MPI_Info_create(&info));
+        OK(MPI_Info_set(info, "mpi_pset_name", alone ? "mpi://SELF" : "mpi://WORLD"));
+        OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, info, &set));
+        OK(MPI_Info_free(&info));
+        CHECK(set != MPI_COMM_NULL);
+        OK(MPI_Comm_size(set, &members));
+        /* The parents may be a part of their world. */
+        OK(MPI_Comm_size(inter, &local));
+        CHECK(members == (alone ? 1 : local));
+        OK(MPI_Comm_free(&set));
+    }
     MPI_Comm half;
     OK(MPI_Comm_split(all, rank % 2, rank, &half));
     OK(MPI_Barrier(half));
@@ -411,6 +427,12 @@ static void errors(void)
     fclose(to);
     CHECK(chmod(strange, 0755) == 0);
     nothing_starts(strange, none);
+    /* No process is one of the allowed numbers. */
+    int remote;
+    OK(with_hints(strange, MPI_ARGV_NULL, 2, (const char *[]){"soft", "0:2", NULL}, &inter, codes));
+    OK(MPI_Comm_remote_size(inter, &remote));
+    CHECK(remote == 0);
+    OK(MPI_Comm_disconnect(&inter));
     char text[MPI_MAX_ERROR_STRING];
     int length;
     OK(MPI_Error_string(MPI_ERR_SPAWN, text, &length));
@@ -466,16 +488,15 @@ static void more_worlds(void)
     together(inter, 0);
     OK(MPI_Comm_disconnect(&inter));
     OK(MPI_Comm_free(&half));
-    /* Two worlds of children, which both live: all merged in one communicator. */
+    /* Two worlds of children, which both live. */
     char *together_[] = {"together", NULL};
-    MPI_Comm other, all;
+    MPI_Comm other;
     OK(MPI_Comm_spawn(self, together_, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE));
     OK(MPI_Comm_spawn(self, together_, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other, MPI_ERRCODES_IGNORE));
     together(other, 0);
     together(inter, 0);
     OK(MPI_Comm_disconnect(&other));
     OK(MPI_Comm_disconnect(&inter));
-    (void)all;
 }
 
 int main(int argc, char **argv)

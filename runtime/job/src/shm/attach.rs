@@ -94,7 +94,14 @@ impl Awaited {
         let mut buffer = [0; 4096];
         loop {
             match stream::read(self.pipe.as_fd(), &mut buffer) {
-                Ok(Transfer::Moved(n)) => self.bytes.extend(&buffer[..n]),
+                Ok(Transfer::Moved(n)) => {
+                    self.bytes.extend(&buffer[..n]);
+                    // No part of an answer is an answer. This does not wait for the end of the pipe, because a forked
+                    // child may hold the other end, too.
+                    if let Some(answer) = Answer::parse(&self.bytes) {
+                        return Ok(Some(answer));
+                    }
+                }
                 Ok(Transfer::Later) => return Ok(None),
                 Ok(Transfer::Closed) if self.bytes.is_empty() => {
                     let detail = "mpiexec has not answered a request";
@@ -102,8 +109,7 @@ impl Awaited {
                 }
                 Ok(Transfer::Closed) => {
                     let detail = "mpiexec has sent an answer that is not one";
-                    let answer = Answer::parse(&self.bytes);
-                    return answer.map(Some).ok_or_else(|| Error::new(ErrorKind::System, detail));
+                    return Err(Error::new(ErrorKind::System, detail));
                 }
                 Err(error) => return Err(Error::system("cannot read an answer of mpiexec", error)),
             }
@@ -127,14 +133,24 @@ impl Attached {
         Ok(Awaited { pipe, bytes: Vec::new() })
     }
 
-    /// Tells the launcher how this rank is connected with the world whose first slot is `world`.
+    /// Tells the launcher how this rank is connected with the world whose first slot is `world`. Waits as long as the
+    /// system has no memory for the message.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Attached::ask`].
+    /// Returns [`ErrorKind::LauncherGone`] if the launcher has ended, and [`ErrorKind::System`] if the program has closed
+    /// the control socket.
     pub fn tell_bond(&self, bond: Bond, world: usize) -> Result<(), Error> {
-        // The cast is exact, because the number of a slot is below 2^12.
-        self.send(|| channel::tell_bond(self.control.as_fd(), bond, world as u32))
+        loop {
+            // The cast is exact, because the number of a slot is below 2^12.
+            match self.send(|| channel::tell_bond(self.control.as_fd(), bond, world as u32)) {
+                // The launcher must know of each bond.
+                Err(error) if error.kind() == ErrorKind::NoMemory && !self.launcher_is_gone() => {
+                    std::thread::sleep(PAUSE);
+                }
+                told => return told,
+            }
+        }
     }
 
     /// Sends a message to the launcher, when it has read enough of the earlier ones.
@@ -147,8 +163,9 @@ impl Attached {
             }
             std::thread::sleep(PAUSE);
         }
+        send().map_err(|error| Error::system("cannot send a message to mpiexec", error))?;
         *sent = sent.wrapping_add(1);
-        send().map_err(|error| Error::system("cannot send a message to mpiexec", error))
+        Ok(())
     }
 
     /// Returns true if `mpiexec` has ended. In that case the kernel is about to kill this process.

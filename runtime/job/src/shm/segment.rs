@@ -269,10 +269,14 @@ impl Segment {
         (parent < self.layout.room().slots).then_some(parent)
     }
 
-    /// Tells the ranks that the job has more ranks than CPUs. The ranks that have joined the job before read it when
-    /// they wait. Only the launcher calls this function.
-    pub fn mark_oversubscribed(&self) {
-        self.header().flags.fetch_or(FLAG_OVERSUBSCRIBED, Ordering::Relaxed);
+    /// Tells the ranks whether the job has more ranks than CPUs now. The ranks that have joined the job before read it
+    /// when they wait. Only the launcher calls this function.
+    pub fn set_oversubscribed(&self, is_crowded: bool) {
+        let flags = &self.header().flags;
+        match is_crowded {
+            true => flags.fetch_or(FLAG_OVERSUBSCRIBED, Ordering::Relaxed),
+            false => flags.fetch_and(!FLAG_OVERSUBSCRIBED, Ordering::Relaxed),
+        };
     }
 
     /// Returns whether the job has more ranks than CPUs now. Unlike [`Segment::flags`], which says how it was when this

@@ -4,7 +4,7 @@
 //! which worlds a failure ends. The ranks of one world are always connected.
 //!
 //! The members of a communicator that disconnect ask for it (`Request::Disconnect`). When all of them have asked, their
-//! bonds end at once, and only then they get the answer. So before that a death ends all of them, and none of them waits
+//! bonds end at once, and only then do they get the answer. So before that a death ends all of them, and none of them waits
 //! for a dead one; and a member that has left the call is connected no more, whatever the others do.
 
 use std::collections::{BTreeMap, BTreeSet};

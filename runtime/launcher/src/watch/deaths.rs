@@ -127,10 +127,11 @@ impl Job<'_> {
         let orderly = state != State::Registered && matches!(ending, Ending::Exited(_));
         let world = &self.worlds[number];
         let failure = Failure { slot: index, rank: index - world.slots.start, ending };
-        self.segment.record_failure(failure);
+        // Nobody knows the ranks of a refused world.
         if world.is_refused {
             return;
         }
+        self.segment.record_failure(failure);
         let is_ending = world.end.is_ending();
         if world.plan.goes_on && !is_ending && !self.segment.is_aborting() {
             return self.survive(number, failure, pid);

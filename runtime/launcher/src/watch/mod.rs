@@ -121,6 +121,8 @@ struct World {
     has_told: bool,
     /// The cores of the ranks, until all ranks have ended.
     cores: Option<Reservation>,
+    /// True if ranks of this world share cores with each other or with other jobs.
+    shares_cores: bool,
     /// The rank that has asked for this world and waits for the answer.
     asked: Option<Asked>,
     /// True if a rank has asked for this world.
@@ -153,6 +155,8 @@ pub struct Job<'a> {
     ports: Ports,
     /// The worlds whose outcome is decided, in the order in which that happened.
     decided: Vec<usize>,
+    /// The lines about these outcomes that mpiexec has printed.
+    told: Vec<String>,
     input: Input,
     outputs: &'a mut Outputs,
     signals: BorrowedFd<'a>,
@@ -185,6 +189,7 @@ impl<'a> Job<'a> {
             ranks: Vec::new(),
             worlds: Vec::new(),
             decided: Vec::new(),
+            told: Vec::new(),
             input,
             outputs,
             signals,
@@ -229,6 +234,7 @@ impl<'a> Job<'a> {
             plan,
             report: Some(started.report),
             has_told: false,
+            shares_cores: start::shares_cores(&cores),
             cores: Some(cores),
             asked: None,
             is_later: parent.is_some(),
@@ -268,21 +274,23 @@ impl<'a> Job<'a> {
 
     /// Tells why worlds have ended, each reason once.
     fn tell_outcomes(&mut self) {
-        let mut lines: Vec<String> = Vec::new();
-        for &number in &self.decided {
-            let world = &self.worlds[number];
-            // `survive` has already told of the failures of a world that went on.
-            let is_told = world.plan.goes_on && world.end.is_natural();
-            if !is_told
-                && !self.parted_as_one(world)
-                && let Some(line) = world.end.outcome().and_then(|outcome| self.line(outcome))
-                && !lines.contains(&line)
-            {
-                lines.push(line);
-            }
+        for number in self.decided.clone() {
+            self.tell_outcome(number);
         }
-        for line in lines {
+    }
+
+    /// Tells why a world has ended whose outcome is decided, unless this reason is told already.
+    fn tell_outcome(&mut self, number: usize) {
+        let world = &self.worlds[number];
+        // `survive` has already told of the failures of a world that went on.
+        let is_told = world.plan.goes_on && world.end.is_natural();
+        if !is_told
+            && !self.parted_as_one(world)
+            && let Some(line) = world.end.outcome().and_then(|outcome| self.line(outcome))
+            && !self.told.contains(&line)
+        {
             self.outputs.tell(&line);
+            self.told.push(line);
         }
     }
 
@@ -363,7 +371,9 @@ impl<'a> Job<'a> {
             Some(Exit::Signal(signal)) => (128 + u32::from(signal)).to_string(),
             None => "?".to_owned(),
         };
-        let codes: Vec<String> = self.ranks.iter().map(code).collect();
+        // For the program, a refused world was never started.
+        let ranks = self.ranks.iter().filter(|watched| !self.worlds[watched.world].is_refused);
+        let codes: Vec<String> = ranks.map(code).collect();
         self.outputs.tell(&format!("exit codes: {}", codes.join(",")));
     }
 
@@ -526,7 +536,8 @@ impl<'a> Job<'a> {
                 let error = std::io::Error::from_raw_os_error(failure.errno);
                 let code = if failure.errno == libc::ENOENT { 127 } else { 126 };
                 let rank = failure.number as usize;
-                let app = &world.plan.apps[world.plan.app_of(rank)];
+                let number_of_app = world.plan.app_of(rank);
+                let app = &world.plan.apps[number_of_app];
                 let why = match &app.directory {
                     Some(directory) if !directory.is_dir() => {
                         format!("-wdir: '{}': {error}", directory.display())
@@ -537,7 +548,7 @@ impl<'a> Job<'a> {
                     ),
                 };
                 if world.is_later {
-                    return self.refuse_world(number, why);
+                    return self.refuse_world(number, number_of_app, why);
                 }
                 self.decide(number, |end| end.broken(Outcome::NotStarted(why, code)));
             }
@@ -549,15 +560,34 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Forgets what ranks that have ended hold: their cores, ports and requests.
+    /// Forgets what ranks that have ended hold: their cores, ports and requests. If other worlds go on, tells why a world
+    /// has ended.
     fn clear_worlds(&mut self) {
+        let mut has_ended = false;
         for number in 0..self.worlds.len() {
             if self.worlds[number].cores.is_some() && self.is_over(&self.worlds[number]) {
                 self.worlds[number].cores = None;
+                has_ended = true;
+                let goes_on = |world: &World| !self.is_over(world) && !world.end.is_ending();
+                if self.decided.contains(&number) && self.worlds.iter().any(goes_on) {
+                    self.tell_outcome(number);
+                }
             }
         }
         self.clear_ports();
         self.clear_leaving();
+        if has_ended {
+            self.remove_refused_worlds();
+            self.count_ranks();
+        }
+    }
+
+    /// Tells the ranks whether they are more than the CPUs, or share CPUs.
+    fn count_ranks(&self) {
+        let running = self.ranks.iter().filter(|watched| !watched.is_gone()).count();
+        let shares = |world: &World| world.shares_cores && world.cores.is_some();
+        let is_crowded = running > start::usable_cpus(self.machine.table);
+        self.segment.set_oversubscribed(is_crowded || self.worlds.iter().any(shares));
     }
 
     /// Passes an event to the state machine of a world, and carries out the action that it returns.
@@ -678,9 +708,9 @@ impl<'a> Job<'a> {
         process::any_group_runs(ranks.map(|watched| watched.rank.child.pid()))
     }
 
-    /// Returns true if nothing has ended a world.
+    /// Returns true if nothing has ended a world. A world that was refused does not count.
     fn is_natural(&self) -> bool {
-        self.worlds.iter().all(|world| world.end.is_natural())
+        self.worlds.iter().all(|world| world.is_refused || world.end.is_natural())
     }
 
     /// After all ranks have ended, forwards output and handles signals until `deadline` or until an event

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use typepack_job::service::{Answer, Command, Refused, Request};
+use typepack_job::shm::layout::State;
 use typepack_job::sys::channel::Bond;
 use typepack_job::sys::stream;
 
@@ -19,6 +20,7 @@ use crate::core_reservation::{self, Reservation};
 use crate::ending::Outcome;
 use crate::placement::Plan;
 use crate::resolve::resolve;
+use crate::start;
 
 /// A rank that waits for the answer to its request.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub struct Asked {
     pub answer: OwnedFd,
     /// Number of processes of each command, if the request was to start a world.
     pub counts: Vec<u32>,
+    /// The commands, if the request was to start a world.
+    pub commands: Vec<Command>,
 }
 
 /// Why a request is refused.
@@ -42,7 +46,7 @@ fn refused(why: impl Into<String>) -> Refusal {
 impl Job<'_> {
     /// Handles a request of the rank in `slot`.
     pub(super) fn take_request(&mut self, slot: usize, request: OwnedFd, answer: OwnedFd) {
-        let asked = Asked { slot, answer, counts: Vec::new() };
+        let asked = Asked { slot, answer, counts: Vec::new(), commands: Vec::new() };
         let request = match Request::from_file(request) {
             Ok(request) => request,
             Err(error) => {
@@ -51,7 +55,7 @@ impl Job<'_> {
             }
         };
         match request {
-            Request::Start(commands) => self.start_commands(asked, &commands),
+            Request::Start(commands) => self.start_commands(asked, commands),
             Request::Disconnect { communicator, members, worlds } => {
                 self.disconnect(asked, communicator, members, &worlds);
             }
@@ -75,15 +79,15 @@ impl Job<'_> {
     }
 
     /// Starts the processes of these commands as a new world. The answer follows when all programs run.
-    fn start_commands(&mut self, mut asked: Asked, commands: &[Command]) {
+    fn start_commands(&mut self, mut asked: Asked, commands: Vec<Command>) {
         let parent = asked.slot;
-        match self.start_world(parent, commands) {
+        match self.start_world(parent, &commands) {
             Err(refusal) => self.refuse(asked, refusal),
             Ok(counts) if counts.iter().all(|count| *count == 0) => {
                 self.answer(asked, &Answer::Started { first: 0, counts });
             }
             Ok(counts) => {
-                asked.counts = counts;
+                (asked.counts, asked.commands) = (counts, commands);
                 // `start_world` has added the last world. Until its ranks have other communicators, they and the rank
                 // that has asked for them are connected.
                 let (number, of_parent) = (self.worlds.len() - 1, self.ranks[parent].world);
@@ -157,14 +161,9 @@ impl Job<'_> {
             // The command line names the CPUs of its own ranks only.
             Bind::Listed(_) | Bind::None => Reservation::default(),
         };
-        let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
-        let allowed = self.machine.table.iter().filter(|cpu| cpu.allowed).count().min(usable);
-        let running = self.ranks.iter().filter(|watched| !watched.is_gone()).count();
-        if running + total > allowed {
-            self.segment.mark_oversubscribed();
-        }
         let started = self.start(Rc::new(plan), (&programs, cores), None, Some(parent));
         started.map_err(refused)?;
+        self.count_ranks();
         Ok(counts)
     }
 
@@ -179,15 +178,47 @@ impl Job<'_> {
     }
 
     /// Handles the news that a program of a world that a rank has asked for could not be executed: ends the processes of
-    /// this world, as if none had been started.
-    pub(super) fn refuse_world(&mut self, number: usize, why: String) {
+    /// this world, as if none had been started. `app` is the number of the command.
+    pub(super) fn refuse_world(&mut self, number: usize, app: usize, why: String) {
         let world = &mut self.worlds[number];
-        let Some(asked) = world.asked.take() else { return };
+        let Some(mut asked) = world.asked.take() else { return };
         world.is_refused = true;
         self.bonds.forget(number, |slot| self.ranks[slot].world);
         let line = why.strip_prefix("program: ").unwrap_or(&why).to_owned();
         self.decide(number, |end| end.broken(Outcome::Broken(why)));
-        self.refuse(asked, refused(line));
+        // A command may have no process if its number may be 0. Then the others start without it.
+        match asked.commands.get_mut(app) {
+            Some(command) if command.counts.contains(&0) && command.counts != [0] => {
+                command.counts = vec![0];
+                let commands = std::mem::take(&mut asked.commands);
+                self.start_commands(asked, commands);
+            }
+            _ => self.refuse(asked, refused(line)),
+        }
+    }
+
+    /// Takes back the slots of refused worlds that have ended, if no later world has others and no process of them has
+    /// joined the job.
+    pub(super) fn remove_refused_worlds(&mut self) {
+        while let Some(world) = self.worlds.last() {
+            let slots = world.slots.clone();
+            let joined = |slot| self.segment.state(slot) != State::Started;
+            if !world.is_refused || !self.is_over(world) || slots.clone().any(joined) {
+                break;
+            }
+            for mut watched in self.ranks.drain(slots.clone()) {
+                watched.rank.streams.iter_mut().for_each(|source| {
+                    while source.pump(self.outputs) {}
+                    source.finish(self.outputs);
+                });
+                let start::Rank { child, control, lifeline, .. } = watched.rank;
+                // The kernel kills what the process has left behind, and then its number is free.
+                drop((control, lifeline));
+                let _exit_is_known = child.reap();
+            }
+            self.worlds.pop();
+            self.segment.remove_world(slots);
+        }
     }
 }
 

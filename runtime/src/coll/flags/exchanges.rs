@@ -271,7 +271,7 @@ impl Turn<'_> {
         let readers = outgoing.clone().fold(0u64, |bits, (to, _)| bits | 1 << to);
         // A rank may wait for this rank although this rank does not send to it, by mistake. Such a rank must be woken,
         // too. If this rank does not sleep at once, the end of the call wakes it.
-        let heard = if self.comm.endpoint().sleeps_at_once() { u64::MAX } else { readers };
+        let heard = if self.sleeps { u64::MAX } else { readers };
         let sources = incoming.clone().fold(0u64, |bits, (from, ..)| bits | 1 << from);
         let stream = Stream::new(outgoing.clone().map(|(_, part)| part.bytes()))?;
         let piece = stream.map_or(SHORT, |stream| self.piece(stream.len));

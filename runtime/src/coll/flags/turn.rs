@@ -74,6 +74,9 @@ pub(super) struct Turn<'t> {
     pub number: u64,
     pub rank: usize,
     pub size: usize,
+    /// True if waiting ranks sleep at once. The launcher may change this while the job runs, but this rank must wake
+    /// others in the same way from the first step of a call to its end: what one step leaves out, the end makes up for.
+    pub sleeps: bool,
     /// False if this rank may take long between publishing and the end of the call.
     pub quick: bool,
     /// False if the ranks that read this rank's pieces cannot measure their copies.
@@ -106,6 +109,7 @@ impl<'t> Turn<'t> {
     pub(super) fn new(comm: &'t Communicator, cells: &'t mut Cells, number: u64) -> Self {
         let (rank, size) = (comm.rank(), comm.size());
         Self {
+            sleeps: comm.endpoint().sleeps_at_once(),
             comm,
             cells,
             first: number,
@@ -327,7 +331,7 @@ impl<'t> Turn<'t> {
     fn end(&self, number: u64) {
         let Cells { seat, block, .. } = &*self.cells;
         seat.end(block, number);
-        if self.comm.endpoint().sleeps_at_once() {
+        if self.sleeps {
             seat.sleepers_after_end(block, number).for_each(|rank| self.ring(rank));
         } else {
             self.others().for_each(|rank| self.ring(rank));
@@ -346,7 +350,7 @@ impl<'t> Turn<'t> {
     ) -> Result<R> {
         let endpoint = self.comm.endpoint();
         let Cells { seat, block, .. } = &mut *self.cells;
-        let looks = if endpoint.sleeps_at_once() { 1 } else { LOOKS };
+        let looks = if self.sleeps { 1 } else { LOOKS };
         for _ in 0..looks {
             if let Some(answer) = look(seat, block, false) {
                 return Ok(answer);
@@ -436,7 +440,7 @@ impl<'t> Turn<'t> {
         let Cells { seat, block, share_cpus, .. } = &mut *self.cells;
         // If ranks share CPUs, each wait may take a time slice. So a rank that must wait waits for room for many steps.
         let needed = if *share_cpus { needed.max(seat.needed_for_many(number)) } else { needed };
-        if !endpoint.sleeps_at_once() {
+        if !self.sleeps {
             for _ in 0..LOOKS {
                 if seat.have_ended(block, needed) {
                     return Ok(());
@@ -462,7 +466,7 @@ impl<'t> Turn<'t> {
     /// rank: the end of the call rings all ranks ([`end`](Self::end)).
     #[inline]
     pub(super) fn wake_others(&self) {
-        if !self.comm.endpoint().sleeps_at_once() {
+        if !self.sleeps {
             if !self.quick {
                 self.others().for_each(|rank| self.ring(rank));
             }
@@ -483,7 +487,7 @@ impl<'t> Turn<'t> {
     /// go on now. If this rank does not sleep at once, it rings all of them, as [`wake_others`](Self::wake_others)
     /// does.
     pub(super) fn wake_ready(&self, index: u64, ranks: impl Iterator<Item = usize>) {
-        if !self.comm.endpoint().sleeps_at_once() {
+        if !self.sleeps {
             if !self.quick {
                 ranks.for_each(|rank| self.ring(rank));
             }

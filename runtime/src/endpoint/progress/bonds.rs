@@ -31,7 +31,8 @@ impl Bonds {
 
     fn tell(&self, bond: Bond, world: usize) {
         if let Some(launcher) = self.launcher.get() {
-            // The call fails only if the launcher has ended. The kernel then ends this process.
+            // The call fails only if the launcher has ended, and the kernel then ends this process, or if the program has
+            // closed the socket, and then each later request fails and says so.
             let _ending = launcher.tell_bond(bond, world);
         }
     }

@@ -21,7 +21,7 @@ use crate::shm::heap::Heap;
 use crate::shm::layout::State;
 use crate::shm::pair;
 use crate::shm::segment::Segment;
-use crate::shm::topology::{Distance, distance};
+use crate::shm::topology::{Distance, Parts, distance};
 use crate::shm::waiting::Waiting;
 use crate::sys::cma;
 use crate::sys::futex::Woken;
@@ -288,6 +288,13 @@ impl Fabric {
     /// Returns whether the job has more ranks than CPUs.
     pub fn oversubscribed(&self) -> bool {
         self.segment().is_some_and(|segment| segment.flags().oversubscribed)
+    }
+
+    /// Returns the parts of the machine that contain all CPUs on which the process in slot `rank` may run, or `None` if no
+    /// launcher has started this process.
+    pub fn bound_parts(&self, rank: usize) -> Option<Parts> {
+        let segment = self.segment()?;
+        segment.bound_parts(rank).or_else(|| Some(segment.common_parts()))
     }
 
     /// Returns whether the job has more ranks than CPUs now; ranks may have joined since this process did.
