@@ -109,7 +109,7 @@ fn labels_name_the_world() {
 /// Processes that could not be started are none for the user.
 #[test]
 fn a_refusal_leaves_nothing() {
-    let mut command = mpiexec(1, &["-exit-codes"]);
+    let mut command = mpiexec(1, &["-print-all-exitcodes"]);
     command.arg(compile("spawn_ends")).arg("refused");
     let output = crate::job::run(command, "spawn_ends", &[]);
     let text = crate::job::text(&output);
