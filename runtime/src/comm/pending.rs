@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 impl Communicator {
     /// Waits until this rank's messages on the communicator are complete: those of sends and receives, also of freed
-    /// requests, and those of collective and partitioned operations that have been started. The program may still ask for their
-    /// results. The call does not return as long as a receive finds no message, or a long send no receive.
+    /// requests, and those of collective and partitioned operations that have been started. The program may still ask
+    /// for their results. The call does not return as long as a receive finds no message, or a long send no receive.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`](crate::ErrorKind) if a rank has died.

@@ -269,6 +269,21 @@ impl Requests {
         self.collected.1 = at;
     }
 
+    /// Changes the tokens of the requests that a source owns, also of those whose results it has not received yet.
+    /// `rename` gets a token, and whether the request is complete, and returns the new token, or `None` to keep the old
+    /// one. The call looks at all requests.
+    #[cold]
+    pub fn disown(&mut self, source: u32, mut rename: impl FnMut(u64, bool) -> Option<u64>) {
+        for entry in &mut self.entries {
+            if let (Some(owner), Some(request)) = (&mut entry.owner, &entry.request)
+                && owner.source == source
+                && let Some(token) = rename(owner.token, matches!(request, Request::Done(_)))
+            {
+                owner.token = token;
+            }
+        }
+    }
+
     /// Returns whether a source of progress owns a request. The program's calls must not end such a request.
     pub fn is_owned(&mut self, id: u64) -> bool {
         self.entry(id).is_some_and(|entry| entry.owner.is_some())
@@ -629,6 +644,25 @@ mod tests {
         requests.complete(done, Ok(status));
         assert!(!requests.deliver(done, |_| panic!("the receive is complete")));
         assert_eq!(requests.fetch(done), Some(Ok(status)));
+    }
+
+    /// A source can rename its requests, complete or not, and only its own.
+    #[test]
+    fn a_source_renames_its_requests() {
+        let mut requests = Requests::new(0);
+        let ids = [1, 2, 3].map(|source| {
+            let id = requests.open(receive());
+            requests.own(id, Owner { source: source.min(2), token: source.into() });
+            id
+        });
+        for id in &ids[..2] {
+            requests.complete(*id, Ok(Status { source: 0, tag: 0, bytes: 0 }));
+        }
+        requests.disown(2, |token, is_over| Some(token * 10 + u64::from(is_over)));
+        requests.complete(ids[2], Ok(Status { source: 0, tag: 0, bytes: 0 }));
+        let tokens = [(); 3].map(|()| requests.collected().expect("a result").0.token);
+        assert_eq!(tokens, [1, 21, 30]);
+        assert!(!requests.has_collected());
     }
 
     #[test]

@@ -23,7 +23,8 @@ use typepack_engine::{Elements, contiguous, copy_raw};
 pub struct Posting<'a> {
     /// The place for the data.
     pub layout: Elements<&'a Plan>,
-    /// The packed size of the layout's elements, in bytes.
+    /// Number of packed bytes that the receive takes: those of the layout's elements, or those from the byte on at which
+    /// the receive begins (`MessageEngine::receive_from`).
     pub capacity: u64,
     /// The context of accepted messages.
     pub context: u64,
@@ -215,7 +216,7 @@ pub enum Sink {
     /// The user's memory, into which the protocol unpacks.
     Memory(Elements<Plan>),
     /// The user's memory from this packed byte on. The byte may lie within an element.
-    Part(Elements<Plan>, u64),
+    From(Elements<Plan>, u64),
     /// No memory: the receive was detached from the user's memory, so the engine discards the data.
     Discard,
 }
@@ -236,7 +237,7 @@ impl Sink {
             // layout (both conditions of `# Safety`).
             Self::Memory(layout) => unsafe { layout.view().unpack(range, src) },
             // SAFETY: as above. The receive begins at packed byte `first`.
-            Self::Part(layout, first) => unsafe {
+            Self::From(layout, first) => unsafe {
                 layout.view().unpack(first + range.start..first + range.end, src);
             },
             Self::Discard => {}
@@ -258,7 +259,7 @@ impl Room<'_> {
     pub fn keep(&self) -> Sink {
         match self.first {
             None => Sink::Memory(self.layout.keep()),
-            Some(first) => Sink::Part(self.layout.keep(), first),
+            Some(first) => Sink::From(self.layout.keep(), first),
         }
     }
 
@@ -290,7 +291,7 @@ pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
     let to = match sink {
         Sink::Memory(to) => to,
         // The two sides begin at different packed bytes.
-        Sink::Part(..) => {
+        Sink::From(..) => {
             let mut stage = [0u8; STAGE as usize];
             for at in (0..bytes).step_by(STAGE as usize) {
                 let range = at..bytes.min(at + STAGE);

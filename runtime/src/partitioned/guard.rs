@@ -294,13 +294,10 @@ impl<'r, T> Iterator for Partitions<'r, T> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let index = self.numbers.next()?;
-        // SAFETY: the partition lies within the buffer, which is borrowed mutably for `'r`, and each partition is given
-        // out once. Its values are initialised.
-        let values = unsafe {
-            let first = self.start.add(index * self.each);
-            NonNull::slice_from_raw_parts(first, self.each).as_mut()
-        };
-        Some(Partition { operation: self.operation, values, index })
+        // SAFETY: the partition lies within the buffer.
+        let first = unsafe { self.start.add(index * self.each) };
+        let values = NonNull::slice_from_raw_parts(first, self.each);
+        Some(Partition { operation: self.operation, values, index, borrow: PhantomData })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -313,9 +310,17 @@ impl<T> ExactSizeIterator for Partitions<'_, T> {}
 /// A partition of a send that is not ready. It is the slice of its values.
 pub struct Partition<'r, T> {
     operation: &'r RawSend,
-    values: &'r mut [T],
+    /// The values, which are borrowed for `'r`. References to them live no longer than the calls that make them: when
+    /// the partition is ready, the library reads the values while this value still exists.
+    values: NonNull<[T]>,
     index: usize,
+    borrow: PhantomData<&'r mut [T]>,
 }
+
+// SAFETY: the value stands for a mutable borrow of the values of a partition.
+unsafe impl<T: Send> Send for Partition<'_, T> {}
+// SAFETY: a shared reference to this value gives out only shared references to the values.
+unsafe impl<T: Sync> Sync for Partition<'_, T> {}
 
 impl<T> Partition<'_, T> {
     /// Returns the number of the partition, counted from 0.
@@ -337,19 +342,22 @@ impl<T> Partition<'_, T> {
 impl<T> Deref for Partition<'_, T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        self.values
+        // SAFETY: the values are initialised and borrowed mutably for `'r`, and each partition is given out once. It is
+        // not ready, because `ready` takes this value. So the library does not use the values.
+        unsafe { self.values.as_ref() }
     }
 }
 
 impl<T> DerefMut for Partition<'_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        self.values
+        // SAFETY: as in `deref`. The reference borrows this value mutably, so there is no other.
+        unsafe { self.values.as_mut() }
     }
 }
 
 impl<T: fmt::Debug> fmt::Debug for Partition<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Partition").field(&self.index).field(&self.values).finish()
+        f.debug_tuple("Partition").field(&self.index).field(&&**self).finish()
     }
 }
 

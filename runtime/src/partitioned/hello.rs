@@ -5,6 +5,7 @@
 
 use crate::message::label::SPACES;
 use crate::{Error, ErrorKind, Result};
+use std::ptr::NonNull;
 
 /// Number of words of the message.
 pub(super) const WORDS: usize = 4;
@@ -15,7 +16,7 @@ const FORM: u64 = 0x7061_7274_0000_0001;
 /// What the receiver learns about a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
-    /// Number of partitions; fits in an `i32`.
+    /// Number of partitions that are messages; fits in an `i32`. 0 if the partitions have no bytes.
     pub partitions: u32,
     /// Number of packed bytes of a partition. The product of the two numbers fits in an `i64`.
     pub bytes: u64,
@@ -41,7 +42,8 @@ impl Hello {
         let hello =
             Self { partitions: numbers as u32, bytes, context, types: (numbers >> 32) as u32 };
         let total = u128::from(hello.partitions) * u128::from(bytes);
-        let is_partitions = hello.partitions <= i32::MAX as u32;
+        let is_partitions =
+            hello.partitions <= i32::MAX as u32 && (bytes > 0 || hello.partitions == 0);
         // A context belongs to the process that has taken its number (`Endpoint::new_context`), and the messages
         // are messages of the user: they wait for room at their receiver.
         let is_theirs = context.is_multiple_of(SPACES) && (context / SPACES) >> 48 == from as u64;
@@ -50,6 +52,41 @@ impl Hello {
         }
         let detail = format!("rank {from} has described a partitioned send by {words:x?}");
         Err(Error::new(ErrorKind::Other, "message", detail))
+    }
+}
+
+/// The memory into which a hello is received. It stays where it is when the value moves, and all accesses go through
+/// its address, as the receive's do.
+#[derive(Debug)]
+pub(super) struct Letter(NonNull<[u64; WORDS]>);
+
+// SAFETY: the value owns the words, and a mutable reference or the library's receive is the only way to change them.
+unsafe impl Send for Letter {}
+
+impl Letter {
+    /// The size in bytes.
+    pub const BYTES: u64 = size_of::<[u64; WORDS]>() as u64;
+
+    pub fn new() -> Self {
+        Self(NonNull::from(Box::leak(Box::new([0; WORDS]))))
+    }
+
+    /// Returns the address of the words.
+    pub fn start(&mut self) -> *mut u64 {
+        self.0.as_ptr().cast()
+    }
+
+    /// Returns the words. The receive is over.
+    pub fn words(&self) -> [u64; WORDS] {
+        // SAFETY: the words are initialised and belong to this value. The receive into them is over.
+        unsafe { self.0.read() }
+    }
+}
+
+impl Drop for Letter {
+    fn drop(&mut self) {
+        // SAFETY: the address comes from a box (`new`), and no receive uses the words any more.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
@@ -66,6 +103,7 @@ mod tests {
         let wrong = [
             Hello { partitions: 1 << 31, ..hello },
             Hello { bytes: 1 << 60, ..hello },
+            Hello { bytes: 0, ..hello },
             Hello { bytes: u64::MAX, ..hello },
             Hello { context: context + 1, ..hello },
             Hello { context: u64::MAX - 7, ..hello },
@@ -74,5 +112,7 @@ mod tests {
             assert_eq!(Hello::read(hello.words(), 3).map_err(|e| e.kind()), Err(ErrorKind::Other));
         }
         assert!(Hello::read([0; WORDS], 0).is_err());
+        let nothing = Hello { partitions: 0, bytes: 0, ..hello };
+        assert_eq!(Hello::read(nothing.words(), 3), Ok(nothing));
     }
 }

@@ -7,25 +7,120 @@
 
 use super::no_partition;
 use crate::{Error, ErrorKind, Result};
+use bytemuck::Zeroable;
+use bytemuck::allocation::try_zeroed_slice_box;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
-use typepack_engine::reserve::Grow;
+use typepack_engine::reserve::{Grow, fallible};
 
-/// The end of the list of ready partitions.
-const END: u32 = u32::MAX;
+/// The end of the list of ready partitions. A link to a partition is its number plus 1.
+const END: u32 = 0;
 
-/// Returns `len` words with the value `value`.
+/// Returns `len` words with the value 0. No page of long lists gets memory before it is used.
 ///
 /// # Errors
 /// Returns `ErrorKind::NoMemory` if memory ran out.
-pub(super) fn words<T>(len: u32, make: impl Fn() -> T) -> Result<Box<[T]>> {
-    let mut words = Vec::new();
-    words.grow(len as usize).map_err(|_| {
+pub(super) fn words<T: Zeroable + Clone>(len: u32) -> Result<Box<[T]>> {
+    let grown = || {
+        let mut words = Vec::new();
+        // The reserve may have memory for a short list.
+        words.grow(len as usize).ok()?;
+        words.resize(len as usize, T::zeroed());
+        Some(words.into_boxed_slice())
+    };
+    fallible(|| try_zeroed_slice_box(len as usize)).ok().or_else(grown).ok_or_else(|| {
         let detail = format!("there is no memory for {len} partitions");
         Error::new(ErrorKind::NoMemory, "partitions", detail)
-    })?;
-    words.resize_with(len as usize, make);
-    Ok(words.into_boxed_slice())
+    })
+}
+
+/// Returns `len` atomic words with the value 0, like [`words`].
+fn atomics(len: u32) -> Result<Box<[AtomicU32]>> {
+    let words = Box::into_raw(words::<u32>(len)?);
+    // SAFETY: the box is the only owner of the words, and an atomic word has the size, the alignment and the values of a
+    // plain one.
+    Ok(unsafe { Box::from_raw(words as *mut [AtomicU32]) })
+}
+
+/// A word of the list. Loom replaces it in a test.
+trait Link {
+    /// Reads without ordering.
+    fn get(&self) -> u32;
+    /// Writes without ordering.
+    fn set(&self, value: u32);
+    /// Writes `new` if the value is `old`, and publishes what this thread has written before. Otherwise returns the
+    /// value. May fail without a reason.
+    fn publish(&self, old: u32, new: u32) -> std::result::Result<u32, u32>;
+    /// Writes [`END`] and returns the old value. Everything that was published with it is visible afterwards.
+    fn empty(&self) -> u32;
+}
+
+impl Link for AtomicU32 {
+    #[inline]
+    fn get(&self) -> u32 {
+        self.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn set(&self, value: u32) {
+        self.store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn publish(&self, old: u32, new: u32) -> std::result::Result<u32, u32> {
+        self.compare_exchange_weak(old, new, RELEASE, Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn empty(&self) -> u32 {
+        self.swap(END, ACQUIRE)
+    }
+}
+
+/// Who takes the list sees what the threads have written to the partitions in it.
+const RELEASE: Ordering = Ordering::Release;
+const ACQUIRE: Ordering = Ordering::Acquire;
+
+/// A list of partitions.
+#[derive(Debug)]
+struct List<L> {
+    /// For each partition in the list, the link to the one after it.
+    next: Box<[L]>,
+    /// The link to the partition that was pushed last.
+    first: L,
+}
+
+impl<L: Link> List<L> {
+    /// Adds a partition. Returns true if the list was empty. The caller then has to see to it that someone
+    /// [`take`](List::take)s the list.
+    #[inline]
+    fn push(&self, partition: u32) -> bool {
+        let mut first = self.first.get();
+        loop {
+            self.next[partition as usize].set(first);
+            match self.first.publish(first, partition + 1) {
+                Ok(_) => return first == END,
+                Err(now) => first = now,
+            }
+        }
+    }
+
+    /// Takes all partitions out of the list, and calls `each` with them in the order in which they were pushed.
+    fn take(&self, mut each: impl FnMut(u32)) {
+        let mut at = self.first.empty();
+        let mut oldest = END;
+        while at != END {
+            let link = &self.next[at as usize - 1];
+            let next = link.get();
+            link.set(oldest);
+            (oldest, at) = (at, next);
+        }
+        while oldest != END {
+            let next = self.next[oldest as usize - 1].get();
+            each(oldest - 1);
+            oldest = next;
+        }
+    }
 }
 
 /// The partitions of a send that are ready in the current round.
@@ -35,10 +130,7 @@ pub(super) struct Marks {
     round: AtomicU32,
     /// For each partition, the last round in which it was marked ready.
     marked: Box<[AtomicU32]>,
-    /// For each partition in the list, the one after it.
-    next: Box<[AtomicU32]>,
-    /// The partition that was pushed last.
-    first: AtomicU32,
+    list: List<AtomicU32>,
 }
 
 impl Marks {
@@ -47,9 +139,8 @@ impl Marks {
     pub fn new(partitions: u32) -> Result<Self> {
         Ok(Self {
             round: AtomicU32::new(0),
-            marked: words(partitions, || AtomicU32::new(0))?,
-            next: words(partitions, || AtomicU32::new(END))?,
-            first: AtomicU32::new(END),
+            marked: atomics(partitions)?,
+            list: List { next: atomics(partitions)?, first: AtomicU32::new(END) },
         })
     }
 
@@ -72,7 +163,7 @@ impl Marks {
         }
     }
 
-    /// Claims a partition for the calling thread, which then [`push`](Self::push)es it. Returns false if the partition
+    /// Claims a partition for the calling thread, which then [`push`](List::push)es it. Returns false if the partition
     /// is ready in this round already, or if no round has begun since all were ready.
     #[inline]
     fn claim(&self, partition: u32) -> bool {
@@ -84,22 +175,6 @@ impl Marks {
     fn give_back(&self, partition: u32) {
         let round = self.round.load(Ordering::Relaxed);
         self.marked[partition as usize].store(round.wrapping_sub(1), Ordering::Relaxed);
-    }
-
-    /// Adds a partition to the list. Returns true if the list was empty. The caller then has to see to it that someone
-    /// [`take`](Self::take)s the list.
-    #[inline]
-    fn push(&self, partition: u32) -> bool {
-        let mut first = self.first.load(Ordering::Relaxed);
-        loop {
-            self.next[partition as usize].store(first, Ordering::Relaxed);
-            // Release: who takes the list sees what this thread has written to the partition.
-            let swap = (Ordering::Release, Ordering::Relaxed);
-            match self.first.compare_exchange_weak(first, partition, swap.0, swap.1) {
-                Ok(_) => return first == END,
-                Err(now) => first = now,
-            }
-        }
     }
 
     /// Marks the partitions ready. Returns true if the caller has to see to it that someone [`take`](Self::take)s the
@@ -116,7 +191,7 @@ impl Marks {
                 return Err(self.ready_already(partition));
             }
         }
-        Ok(partitions.fold(false, |was_empty, partition| self.push(partition) | was_empty))
+        Ok(partitions.fold(false, |was_empty, partition| self.list.push(partition) | was_empty))
     }
 
     #[cold]
@@ -131,24 +206,12 @@ impl Marks {
     /// Marks all partitions ready that are not. Returns what [`mark`](Self::mark) returns.
     pub fn mark_rest(&self) -> bool {
         let left = (0..self.marked.len() as u32).filter(|&partition| self.claim(partition));
-        left.fold(false, |was_empty, partition| self.push(partition) | was_empty)
+        left.fold(false, |was_empty, partition| self.list.push(partition) | was_empty)
     }
 
     /// Takes all partitions out of the list, and calls `each` with them in the order in which they were pushed.
-    pub fn take(&self, mut each: impl FnMut(u32)) {
-        // Acquire: this thread sees what the threads wrote that have pushed.
-        let mut at = self.first.swap(END, Ordering::Acquire);
-        let mut oldest = END;
-        while at != END {
-            let next = self.next[at as usize].load(Ordering::Relaxed);
-            self.next[at as usize].store(oldest, Ordering::Relaxed);
-            (oldest, at) = (at, next);
-        }
-        while oldest != END {
-            let next = self.next[oldest as usize].load(Ordering::Relaxed);
-            each(oldest);
-            oldest = next;
-        }
+    pub fn take(&self, each: impl FnMut(u32)) {
+        self.list.take(each);
     }
 
     /// Marks all partitions ready that are not, and calls `each` with them.
@@ -171,7 +234,7 @@ impl Arrivals {
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
     pub fn new(partitions: u32) -> Result<Self> {
-        let arrived = words(partitions, || AtomicU32::new(0))?;
+        let arrived = atomics(partitions)?;
         Ok(Self { round: AtomicU32::new(0), arrived })
     }
 
@@ -261,8 +324,8 @@ mod tests {
         const PARTITIONS: u32 = 4000;
         const THREADS: u32 = 4;
         let marks = Marks::new(PARTITIONS).expect("memory");
-        let data = words(PARTITIONS, || AtomicU32::new(0)).expect("memory");
-        let counts = words(PARTITIONS, || AtomicU32::new(0)).expect("memory");
+        let data = atomics(PARTITIONS).expect("memory");
+        let counts = atomics(PARTITIONS).expect("memory");
         let lock = std::sync::Mutex::new(());
         for round in 1..4 {
             marks.begin();
@@ -286,6 +349,64 @@ mod tests {
             });
             assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == round));
         }
+    }
+
+    impl Link for loom::sync::atomic::AtomicU32 {
+        fn get(&self) -> u32 {
+            self.load(Ordering::Relaxed)
+        }
+
+        fn set(&self, value: u32) {
+            self.store(value, Ordering::Relaxed);
+        }
+
+        fn publish(&self, old: u32, new: u32) -> std::result::Result<u32, u32> {
+            self.compare_exchange_weak(old, new, RELEASE, Ordering::Relaxed)
+        }
+
+        fn empty(&self) -> u32 {
+            self.swap(END, ACQUIRE)
+        }
+    }
+
+    /// Two threads push, and whoever finds the list empty takes it under a lock. Each partition is taken once, and who
+    /// takes it sees its data.
+    #[test]
+    fn loom_partitions_are_taken_with_their_data() {
+        use loom::cell::UnsafeCell;
+        use loom::sync::atomic::AtomicU32;
+        use loom::sync::{Arc, Mutex};
+        struct Scene {
+            list: List<AtomicU32>,
+            data: [UnsafeCell<u32>; 2],
+            /// How often each partition has been taken.
+            taken: Mutex<[u32; 2]>,
+        }
+        fn visit(scene: &Scene, partition: u32) {
+            // SAFETY: nobody else accesses the data before the partition is in the list. Loom reports it otherwise.
+            scene.data[partition as usize].with_mut(|data| unsafe { *data = 7 });
+            if scene.list.push(partition) {
+                let mut taken = scene.taken.lock().expect("no panic");
+                scene.list.take(|partition| {
+                    // SAFETY: nobody writes the data any more. Loom reports it otherwise.
+                    scene.data[partition as usize].with(|data| assert_eq!(unsafe { *data }, 7));
+                    taken[partition as usize] += 1;
+                });
+            }
+        }
+        loom::model(|| {
+            let word = || AtomicU32::new(END);
+            let scene = Arc::new(Scene {
+                list: List { next: Box::new([word(), word()]), first: word() },
+                data: [UnsafeCell::new(0), UnsafeCell::new(0)],
+                taken: Mutex::new([0; 2]),
+            });
+            let other = Arc::clone(&scene);
+            let thread = loom::thread::spawn(move || visit(&other, 1));
+            visit(&scene, 0);
+            thread.join().expect("no panic");
+            assert_eq!(*scene.taken.lock().expect("no panic"), [1; 2]);
+        });
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!
 //! Invariant: the requests of a round are over, or belong to nobody, before the next round of the same operation begins.
 
-use super::hello::{Hello, WORDS};
+use super::hello::{Hello, Letter};
 use super::marks::{Arrivals, Marks, words};
 use crate::commit::bytes;
 use crate::endpoint::engine::MessageEngine;
@@ -30,6 +30,16 @@ use typepack_engine::reserve::{Grow, insist};
 
 /// Stands in a token where the number of a partition stands otherwise: the hello has arrived.
 const HELLO: u32 = u32::MAX;
+
+/// Stands in a token where the index of an operation stands otherwise: a message of an abandoned round.
+const ABANDONED: u32 = u32::MAX;
+
+/// The token of a result that nobody counts.
+const IGNORED: u64 = u64::MAX;
+
+/// If the two sides do not fit, the receive takes the messages of at most this number of partitions. A hello with more
+/// may be made up.
+const MOST_REFUSED: u32 = 1 << 20;
 
 /// What both ends of an operation know from the beginning.
 #[derive(Clone, Debug)]
@@ -99,9 +109,10 @@ impl Round {
 #[derive(Debug)]
 struct Matched {
     hello: Hello,
-    /// For each partition of the sender, the request of its receive, or 0.
+    /// For each partition of the sender, the request of its receive, or 0. Empty before the first round that receives
+    /// data.
     pending: Box<[u64]>,
-    /// Why the data cannot be received. Then the receives take the messages and discard the data.
+    /// Why no round can receive the data. Then the receives take the messages and discard the data.
     wrong: Option<Error>,
 }
 
@@ -113,11 +124,15 @@ struct Incoming {
     /// Number of packed bytes of all partitions.
     total: u64,
     /// The memory into which the hello is received.
-    hello: Box<[u64; WORDS]>,
+    hello: Letter,
     matched: Option<Matched>,
     /// For each partition of the receive, the number of partitions of the sender that it waits for.
     missing: Box<[u32]>,
     round: Round,
+    /// Whether the round takes the messages and discards the data, because it has failed.
+    discards: bool,
+    /// The place of the other end in [`Partitions::owed`].
+    owed: u32,
     /// Number of rounds that were abandoned before the hello came, and whose messages this rank still has to take.
     abandoned: u32,
     /// True if the program has freed the receive. It still takes its hello, which no other receive may get.
@@ -138,11 +153,14 @@ pub(super) struct Partitions {
     number: u32,
     entries: Vec<Entry>,
     free: Vec<u32>,
+    /// For each process from which this one has prepared a receive, the number of messages of abandoned rounds that
+    /// this process still has to take.
+    owed: Vec<(Process, u64)>,
 }
 
 impl Partitions {
     pub fn new(number: u32) -> Self {
-        Self { number, entries: Vec::new(), free: Vec::new() }
+        Self { number, entries: Vec::new(), free: Vec::new(), owed: Vec::new() }
     }
 
     fn add(&mut self, entry: Entry) -> Result<u32> {
@@ -165,6 +183,16 @@ impl Partitions {
         Owner { source: self.number, token: u64::from(index) << 32 | u64::from(partition) }
     }
 
+    /// Returns the place of a process in `owed`.
+    fn owed_to(&mut self, peer: Process) -> Result<u32> {
+        let place = self.owed.iter().position(|(process, _)| *process == peer);
+        if place.is_none() {
+            self.owed.grow(1).map_err(|_| no_memory("another partitioned operation"))?;
+            self.owed.push((peer, 0));
+        }
+        Ok(place.unwrap_or(self.owed.len() - 1) as u32)
+    }
+
     /// Adds a send, and sends its hello. `context` is a context that nobody else uses.
     ///
     /// # Errors
@@ -181,9 +209,11 @@ impl Partitions {
             true => typecheck::of_message(&end.elements.plan, end.elements.count),
             false => UNKNOWN,
         };
-        let hello = Hello { partitions: end.partitions, bytes, context, types }.words();
+        // Partitions without bytes are no messages.
+        let partitions = if bytes == 0 { 0 } else { end.partitions };
+        let hello = Hello { partitions, bytes, context, types }.words();
         let (to, label) = (end.peer, label(end.context, end.tag, size_of_val(&hello) as u64));
-        let pending = words(end.partitions, || 0)?;
+        let pending = words(end.partitions)?;
         let send = Outgoing {
             end,
             marks: marks.clone(),
@@ -223,13 +253,15 @@ impl Partitions {
         let (total, from) = (end.total()?, end.peer);
         let (context, tag) = (end.context, Tag::Is(end.tag));
         let receive = Incoming {
-            missing: words(end.partitions, || 0)?,
+            missing: words(end.partitions)?,
+            owed: self.owed_to(from)?,
             end,
             arrivals: arrivals.clone(),
             total,
-            hello: Box::new([0; WORDS]),
+            hello: Letter::new(),
             matched: None,
             round: Round::default(),
+            discards: false,
             abandoned: 0,
             freed: false,
         };
@@ -237,12 +269,12 @@ impl Partitions {
         let Entry::Receive(receive) = &mut self.entries[index as usize] else {
             return Err(lost("a receive"));
         };
-        let hello = receive.hello.as_mut_ptr();
+        let hello = receive.hello.start();
         let posted = commit(|plan| {
-            let layout = Elements::new(hello, plan, size_of::<[u64; WORDS]>() as u64);
+            let layout = Elements::new(hello, plan, Letter::BYTES);
             let posting = Posting::new(layout, context, Sender::Process(from), tag)?;
-            // SAFETY: the words of `hello` are a box of their own, which is neither moved nor freed nor read before the
-            // receive is over: the entry stays until then (`free`). The capacity is their size (`Posting::new`).
+            // SAFETY: the words of `hello` are memory of their own, which is neither freed nor read before the receive
+            // is over: the entry stays until then (`free`). The capacity is their size (`Posting::new`).
             unsafe { engine.receive(&posting) }
         });
         match posted {
@@ -310,9 +342,14 @@ impl Partitions {
     /// Detaches the running round of an operation from its memory. The other process still gets a message for each
     /// partition, which may be void, and this one takes the messages that the other one sends.
     fn abandon(&mut self, engine: &mut MessageEngine, index: u32) {
+        let (owner, source) = (self.owner(index, 0), self.number);
         match &mut self.entries[index as usize] {
-            Entry::Send(send) => send.abandon(engine),
-            Entry::Receive(receive) => receive.abandon(engine),
+            Entry::Send(send) => send.abandon(engine, owner),
+            Entry::Receive(receive) => {
+                let place = receive.owed;
+                let discard = Owner { source, token: of_abandoned(place) };
+                self.owed[place as usize].1 += receive.abandon(engine, owner, discard);
+            }
             Entry::Free => {}
         }
     }
@@ -333,6 +370,10 @@ impl Outgoing {
     fn send(&mut self, engine: &mut MessageEngine, owner: Owner, partition: u32) {
         if self.round.request.is_none() {
             // The round has been abandoned, and its partitions have been sent as void messages.
+            return;
+        }
+        if self.bytes == 0 {
+            self.round.left -= 1;
             return;
         }
         // The elements of all partitions have been counted, so this product does not overflow.
@@ -361,6 +402,9 @@ impl Outgoing {
     /// Sends a void message in place of a partition, so that the receiver does not wait for it.
     #[cold]
     fn send_void(&self, engine: &mut MessageEngine, partition: u32) {
+        if self.bytes == 0 {
+            return;
+        }
         let label = Label { types: VOID, ..label(self.context, partition as i32, 0) };
         let sent = insist(|| {
             commit(|plan| {
@@ -392,12 +436,14 @@ impl Outgoing {
     }
 
     #[cold]
-    fn abandon(&mut self, engine: &mut MessageEngine) {
-        if self.round.request.take().is_none() {
-            return;
-        }
+    fn abandon(&mut self, engine: &mut MessageEngine, owner: Owner) {
+        let Some(round) = self.round.request.take() else { return };
+        // No result of this round may count for a later one: neither those that are there already, nor those of
+        // messages that a detach below completes.
+        let index = owner.token >> 32;
+        let ignored = |token: u64, _| (token >> 32 == index).then_some(IGNORED);
+        engine.requests().disown(owner.source, ignored);
         for id in self.pending.iter_mut().map(std::mem::take).filter(|id| *id != 0) {
-            // First the request belongs to nobody, because the detach may complete it.
             engine.requests().orphan(id);
             engine.detach(id);
         }
@@ -405,6 +451,7 @@ impl Outgoing {
         let marks = self.marks.clone();
         marks.take(|partition| self.send_void(engine, partition));
         marks.take_rest(|partition| self.send_void(engine, partition));
+        engine.requests().cancel(round);
     }
 }
 
@@ -413,21 +460,19 @@ impl Incoming {
     fn met(&mut self, result: Result<Status>) {
         let from = self.end.peer.index();
         let read = result.and_then(|status| {
-            if status.bytes != size_of::<[u64; WORDS]>() as u64 {
+            if status.bytes != Letter::BYTES {
                 let detail = format!(
                     "rank {from} has described a partitioned send by {} bytes",
                     status.bytes
                 );
                 return Err(Error::new(ErrorKind::Other, "message", detail));
             }
-            let hello = Hello::read(*self.hello, from)?;
-            Ok((words(hello.partitions, || 0)?, hello))
+            Hello::read(self.hello.words(), from)
         });
-        let (pending, hello, mut wrong) = match read {
-            Ok((pending, hello)) => (pending, hello, None),
+        let (mut hello, mut wrong) = match read {
+            Ok(hello) => (hello, None),
             Err(error) => {
-                let hello = Hello { partitions: 0, bytes: 0, context: 0, types: UNKNOWN };
-                (Box::default(), hello, Some(error))
+                (Hello { partitions: 0, bytes: 0, context: 0, types: UNKNOWN }, Some(error))
             }
         };
         let status = Status { source: from, tag: self.end.tag, bytes: self.total };
@@ -444,15 +489,26 @@ impl Incoming {
         let layout = self.end.elements.view();
         let wrong =
             wrong.or_else(|| typecheck::refusal(check, &layout, total, status, hello.types));
-        self.matched = Some(Matched { hello, pending, wrong });
+        if wrong.is_some() && hello.partitions > MOST_REFUSED {
+            hello.partitions = 0;
+        }
+        self.matched = Some(Matched { hello, pending: Box::default(), wrong });
     }
 
     /// Posts the receives of a round that has begun, if the sender is known.
     fn post(&mut self, engine: &mut MessageEngine, owner: Owner) {
-        let Some(matched) = &self.matched else { return };
+        let Some(matched) = &mut self.matched else { return };
         let Hello { partitions, bytes, .. } = matched.hello;
         self.round.left = partitions;
         self.round.failure.clone_from(&matched.wrong);
+        if matched.wrong.is_none() && matched.pending.len() < partitions as usize {
+            match insist(|| words(partitions)) {
+                Ok(pending) => matched.pending = pending,
+                // The next round tries again.
+                Err(error) => self.round.failure = Some(error),
+            }
+        }
+        self.discards = self.round.failure.is_some();
         if let Some(whole) = self.partition_bytes() {
             for (at, missing) in (0..).zip(&mut self.missing) {
                 let last = ((at + 1) * whole - 1) / bytes.max(1);
@@ -466,23 +522,32 @@ impl Incoming {
                 Ok(Operation::Done(status)) => self.over(partition, Ok(status)),
                 Ok(Operation::Pending(id)) => {
                     let token = owner.token | u64::from(partition);
-                    if let Some(matched) = &mut self.matched {
-                        matched.pending[partition as usize] = id;
+                    if let Some(matched) = &mut self.matched
+                        && let Some(place) = matched.pending.get_mut(partition as usize)
+                    {
+                        *place = id;
                     }
                     engine.requests().own(id, Owner { token, ..owner });
                 }
-                Err(error) => self.over(partition, Err(error)),
+                Err(error) => {
+                    if let (Some(matched), None) = (&mut self.matched, error.received()) {
+                        // The message stays, and a later round would take it for its own.
+                        matched.wrong.get_or_insert_with(|| error.clone());
+                        self.round.failure.get_or_insert_with(|| error.clone());
+                        self.discards = true;
+                    }
+                    self.over(partition, Err(error));
+                }
             }
         }
         self.end(engine);
     }
 
-    /// Returns the number of packed bytes of a partition of the receive; `None` if it has none, or if the data cannot
-    /// be received.
+    /// Returns the number of packed bytes of a partition of the receive; `None` if it has none, or if the round discards
+    /// the data.
     fn partition_bytes(&self) -> Option<u64> {
         let partitions = u64::from(self.end.partitions);
-        let is_wrong = self.matched.as_ref().is_none_or(|matched| matched.wrong.is_some());
-        self.total.checked_div(partitions).filter(|bytes| *bytes > 0 && !is_wrong)
+        self.total.checked_div(partitions).filter(|bytes| *bytes > 0 && !self.discards)
     }
 
     /// Starts the receive of one of the sender's partitions.
@@ -494,9 +559,9 @@ impl Incoming {
         let range = u64::from(partition) * bytes..(u64::from(partition) + 1) * bytes;
         commit(|plan| {
             let nothing = Elements { origin: std::ptr::null_mut(), plan, count: 0 };
-            let (layout, capacity, first) = match part(&self.end.elements, plan, &range) {
-                _ if matched.wrong.is_some() => (nothing, 0, None),
-                Some(part) => (part, bytes, None),
+            let (layout, capacity, first) = match elements_of(&self.end.elements, plan, &range) {
+                _ if self.discards => (nothing, 0, None),
+                Some(elements) => (elements, bytes, None),
                 // The range cuts an element that is not one run of memory.
                 None => (self.end.elements.view(), bytes, Some(range.start)),
             };
@@ -513,8 +578,10 @@ impl Incoming {
     fn over(&mut self, partition: u32, result: Result<Status>) {
         self.round.left -= 1;
         let Some(matched) = &mut self.matched else { return };
-        matched.pending[partition as usize] = 0;
-        if matched.wrong.is_some() {
+        if let Some(place) = matched.pending.get_mut(partition as usize) {
+            *place = 0;
+        }
+        if self.discards {
             return;
         }
         let bytes = matched.hello.bytes;
@@ -556,46 +623,62 @@ impl Incoming {
         }
     }
 
+    /// Abandons the round, whose requests have the owner `owner`. Returns the number of receives that still have to take
+    /// their messages. They get the owner `discard`.
     #[cold]
-    fn abandon(&mut self, engine: &mut MessageEngine) {
-        if self.round.request.take().is_none() {
-            return;
-        }
-        let Some(matched) = &mut self.matched else {
-            self.abandoned += 1;
-            return;
-        };
-        for id in matched.pending.iter_mut().map(std::mem::take).filter(|id| *id != 0) {
-            if !engine.ignore_receive(id) {
-                // First the request belongs to nobody, because the detach may complete it.
-                engine.requests().orphan(id);
-                engine.detach(id);
+    fn abandon(&mut self, engine: &mut MessageEngine, owner: Owner, discard: Owner) -> u64 {
+        let Some(round) = self.round.request.take() else { return 0 };
+        // A loop that asks for a partition must end.
+        self.arrivals.report_all();
+        let mut owed = 0;
+        if let Some(matched) = &mut self.matched {
+            // No result of this round may count for a later one.
+            let index = owner.token >> 32;
+            engine.requests().disown(owner.source, |token, is_over| {
+                if token >> 32 != index || token as u32 == HELLO {
+                    return None;
+                }
+                owed += u64::from(!is_over);
+                Some(if is_over { IGNORED } else { discard.token })
+            });
+            for id in matched.pending.iter_mut().map(std::mem::take).filter(|id| *id != 0) {
+                // A receive whose message is on its way leaves the memory. The endpoint itself waits for its end.
+                if engine.requests().is_in_flight(id) && !engine.discard_receive(id) {
+                    // First the request belongs to nobody, because the detach may complete it.
+                    engine.requests().orphan(id);
+                    engine.detach(id);
+                    owed -= 1;
+                }
             }
+        } else {
+            self.abandoned += 1;
         }
+        engine.requests().cancel(round);
+        owed
     }
 
-    /// Takes the messages of rounds that were abandoned before the hello came.
+    /// Takes the messages of rounds that were abandoned before the hello came. Returns the number of receives that still
+    /// have to take theirs. They get the owner `discard`.
     #[cold]
-    fn take_abandoned(&mut self, engine: &mut MessageEngine) {
-        let Some(matched) = &mut self.matched else { return };
-        let wrong = matched.wrong.replace(lost("the memory of an abandoned round"));
-        let partitions = matched.hello.partitions;
+    fn take_abandoned(&mut self, engine: &mut MessageEngine, discard: Owner) -> u64 {
+        let partitions = self.matched.as_ref().map_or(0, |matched| matched.hello.partitions);
+        let mut owed = 0;
+        self.discards = true;
         for _ in 0..std::mem::take(&mut self.abandoned) {
             for partition in 0..partitions {
                 if let Ok(Operation::Pending(id)) = self.receive(engine, partition) {
-                    engine.requests().orphan(id);
+                    engine.requests().own(id, discard);
+                    owed += 1;
                 }
             }
         }
-        if let Some(matched) = &mut self.matched {
-            matched.wrong = wrong;
-        }
+        owed
     }
 }
 
 /// Returns the elements with these packed bytes; `None` if they are not whole elements and not one run of memory.
 /// `plan` is the type of one byte.
-fn part<'a>(
+fn elements_of<'a>(
     elements: &'a Elements<Plan>,
     plan: &'a Plan,
     range: &Range<u64>,
@@ -616,6 +699,12 @@ fn commit<R>(call: impl FnOnce(&Plan) -> Result<R>) -> Result<R> {
     call(bytes()?)
 }
 
+/// Returns the token of a receive that takes a message of an abandoned round from the process at `place` in
+/// [`Partitions::owed`].
+fn of_abandoned(place: u32) -> u64 {
+    u64::from(ABANDONED) << 32 | u64::from(place)
+}
+
 fn label(context: u64, tag: i32, bytes: u64) -> Label {
     Label { context, tag, bytes, types: UNKNOWN }
 }
@@ -633,8 +722,15 @@ fn lost(what: &str) -> Error {
 impl ProgressSource for Partitions {
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>) {
         let (index, partition) = ((token >> 32) as u32, token as u32);
-        let owner = self.owner(index, 0);
-        match &mut self.entries[index as usize] {
+        let (owner, source) = (self.owner(index, 0), self.number);
+        let Some(entry) = self.entries.get_mut(index as usize) else {
+            // A message of an abandoned round, or the result `IGNORED`.
+            if let Some((_, owed)) = self.owed.get_mut(partition as usize) {
+                *owed -= 1;
+            }
+            return;
+        };
+        match entry {
             Entry::Send(send) => send.completed(engine, partition, result),
             Entry::Receive(receive) if partition != HELLO => {
                 receive.over(partition, result);
@@ -643,7 +739,9 @@ impl ProgressSource for Partitions {
             Entry::Receive(receive) => {
                 receive.met(result);
                 if receive.abandoned > 0 {
-                    receive.take_abandoned(engine);
+                    let place = receive.owed;
+                    let discard = Owner { source, token: of_abandoned(place) };
+                    self.owed[place as usize].1 += receive.take_abandoned(engine, discard);
                 }
                 if receive.freed {
                     self.remove(index);
@@ -683,8 +781,13 @@ impl ProgressSource for Partitions {
         })
     }
 
-    fn is_needed(&self, _engine: &MessageEngine) -> bool {
+    fn is_needed(&self, engine: &MessageEngine) -> bool {
         // The endpoint counts the messages of the partitions that are ready, and the program has to mark all of them.
-        false
+        // But nobody waits for the messages of abandoned rounds, which a process still has to take.
+        let is_there = |peer| !engine.has_left(peer);
+        self.owed.iter().any(|(peer, owed)| *owed > 0 && is_there(*peer))
+            || self.entries.iter().any(|entry| {
+                matches!(entry, Entry::Receive(Incoming { abandoned: 1.., end, .. }) if is_there(end.peer))
+            })
     }
 }

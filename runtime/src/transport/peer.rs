@@ -392,7 +392,7 @@ impl Peer {
         let sink = &work.requests.receive(matched.receive)?.sink;
         let (rank, bytes) = (self.link.rank, matched.label.bytes);
         let contiguous = match sink {
-            Sink::Memory(to) | Sink::Part(to, _) => to.plan.is_contiguous(),
+            Sink::Memory(to) | Sink::From(to, _) => to.plan.is_contiguous(),
             Sink::Discard => true,
         };
         let open = self.link.rx.as_ref().is_some_and(|rx| rx.offers.is_open(*offer));

@@ -44,7 +44,8 @@ impl MessageEngine {
     /// # Safety
     ///
     /// - The memory of the bytes is writable, and nobody else uses it until the receive is complete or detached.
-    /// - `first` plus the capacity is at most the packed size of the layout's elements, and equal to it without `first`.
+    /// - `first` plus the capacity is at most the packed size of the layout's elements, and equal to it without
+    ///   `first`.
     ///
     /// # Errors
     /// Returns the errors of [`receive`](Self::receive).

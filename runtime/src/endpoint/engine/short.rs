@@ -93,9 +93,9 @@ impl Head {
         match &self.inline {
             Some(data) => {
                 // SAFETY: `data` is a local array that is at least as long as the message (`Envelope::short` has
-                // checked the length). `to` has at most the length of the message and lies within the packed bytes of the
-                // layout, whose memory is writable (both conditions of `# Safety`). No user layout overlaps a local
-                // array.
+                // checked the length). `to` has at most the length of the message and lies within the packed bytes of
+                // the layout, whose memory is writable (both conditions of `# Safety`). No user layout overlaps a
+                // local array.
                 unsafe { layout.unpack(to, data.as_ptr()) };
             }
             None => {
@@ -242,7 +242,7 @@ impl MessageEngine {
         let delivered = self.requests.deliver(id, |receive| {
             let (layout, first) = match &receive.sink {
                 Sink::Memory(layout) => (layout, 0),
-                Sink::Part(layout, first) => (layout, *first),
+                Sink::From(layout, first) => (layout, *first),
                 Sink::Discard => return received(status, receive.capacity, None),
             };
             let fits = head.label.bytes.min(receive.capacity);

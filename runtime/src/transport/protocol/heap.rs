@@ -91,7 +91,7 @@ impl Copier for HeapCopier {
     }
 
     fn takes(plan: CopyPlan, next: bool, to: &Sink, bytes: u64) -> Takes {
-        if matches!(to, Sink::Part(..)) {
+        if matches!(to, Sink::From(..)) {
             // A fused copy begins at the same packed byte on both sides.
             return Takes::Not;
         }
@@ -166,7 +166,7 @@ impl Copier for HeapCopier {
 pub fn is_shared(fabric: &Fabric, to: &Sink, bytes: u64) -> bool {
     match to {
         Sink::Memory(to) => place_in(fabric, to, bytes).is_some() && to.plan.is_disjoint(to.count),
-        Sink::Part(..) | Sink::Discard => false,
+        Sink::From(..) | Sink::Discard => false,
     }
 }
 

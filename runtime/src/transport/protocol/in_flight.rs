@@ -117,7 +117,7 @@ impl Receive {
                 typecheck::refusal(check, &layout.view(), self.capacity, status, types)
             }
             // Nobody compares the types of a part of a message.
-            Sink::Part(layout, _) => {
+            Sink::From(layout, _) => {
                 typecheck::refusal(false, &layout.view(), self.capacity, status, types)
             }
             Sink::Discard => None,
