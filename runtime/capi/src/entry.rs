@@ -88,11 +88,12 @@ fn begin<const NEEDS_OPEN: bool, E: Into<Failure>>(
 #[cold]
 #[inline(never)]
 fn look(name: &'static &'static str, at: At, needs_open: bool) -> Option<c_int> {
-    if needs_open && !is_open() {
-        return Some(outside(name));
-    }
     if attention::is_for(attention::EVENTS) {
         typepack::tools::deliver();
+    }
+    // A function of a tool may have ended MPI.
+    if needs_open && !is_open() {
+        return Some(outside(name));
     }
     match attention::is_for(attention::THREADS) {
         true => typepack::enter_call_of_thread(name),

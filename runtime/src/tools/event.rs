@@ -8,6 +8,7 @@
 use super::counting::{self, Subject};
 use super::raised::{self, KINDS, Raised, VALUES};
 use super::{Fault, Result, new_number};
+use crate::sys::fork;
 use crate::variables::{Audience, Topic};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -89,7 +90,7 @@ static EVENTS: [Event; KINDS] = [
     },
     Event {
         name: "wait_ended",
-        meaning: "A call ends to wait. \"operations\" is the number of operations of this rank that are under way.",
+        meaning: "A call stops waiting. \"operations\" is the number of operations of this rank that are under way.",
         topic: Topic::Waiting,
         audience: Audience::Tuner,
         elements: &[("operations", Long)],
@@ -280,6 +281,10 @@ pub fn event_time() -> u64 {
 /// Calls the functions of tools for the events that wait now. Events that happen meanwhile wait for the next call. If
 /// another thread does so already, or if this thread is in a function of a tool, returns at once.
 pub fn deliver() {
+    // A forked child has a copy of the events, which are its parent's.
+    if fork::is_child() {
+        return;
+    }
     loop {
         let turn = match DELIVERY.try_lock() {
             Ok(turn) => turn,
