@@ -138,11 +138,82 @@ fn a_panic_ends_the_round_on_both_sides() {
                     }));
                     match round {
                         Ok(result) => assert_eq!(result.unwrap_err().kind(), ErrorKind::Other),
-                        Err(_) => assert!(!sender_panics),
+                        Err(panic) => {
+                            let text = panic.downcast_ref::<&str>();
+                            assert!(!sender_panics && text == Some(&"intended"), "{text:?}");
+                        }
                     }
                 }
                 // Later operations with the same tag are not disturbed.
                 rounds(world);
+                world.barrier().unwrap();
+            }
+        }
+    });
+}
+
+/// A send is abandoned while many of its short messages wait for room in the ring. What they leave behind does not
+/// count for the next round, nor for another send that gets the place of this one.
+#[test]
+fn an_abandoned_round_leaves_nothing_for_the_next() {
+    ranks(2, "an_abandoned_round_leaves_nothing_for_the_next", |world| {
+        const PARTITIONS: usize = 4000;
+        let other = 1 - world.rank();
+        let mut buf = vec![1u64; PARTITIONS * 16];
+        if world.rank() == 0 {
+            let mut send = world.partitioned_send(&mut buf, PARTITIONS, other, 1).unwrap();
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                send.round(|partitions| {
+                    let mut ready = partitions.take(PARTITIONS - 1);
+                    ready.by_ref().for_each(|partition| partition.ready().unwrap());
+                    panic!("intended");
+                })
+            }));
+            assert!(panicked.is_err());
+            send.round(|partitions| partitions.for_each(|mut partition| partition.fill(2)))
+                .unwrap();
+            drop(send);
+            let mut few = [3u64; 2];
+            let mut send = world.partitioned_send(&mut few, 2, other, 1).unwrap();
+            send.round(|_| ()).unwrap();
+        }
+        world.barrier().unwrap();
+        if world.rank() == 1 {
+            let mut receive = world.partitioned_receive(&mut buf, PARTITIONS, other, 1).unwrap();
+            assert_eq!(receive.round(|_| ()).unwrap_err().kind(), ErrorKind::Other);
+            receive.round(|_| ()).unwrap();
+            assert!(receive.values().iter().all(|value| *value == 2));
+            drop(receive);
+            let mut few = [0u64; 2];
+            let mut receive = world.partitioned_receive(&mut few, 2, other, 1).unwrap();
+            receive.round(|_| ()).unwrap();
+            assert_eq!(receive.values(), [3, 3]);
+        }
+    });
+}
+
+/// A rank that has abandoned a receive and leaves the job still takes the long messages of the other one.
+#[test]
+fn a_rank_that_leaves_takes_what_it_has_abandoned() {
+    ranks(2, "a_rank_that_leaves_takes_what_it_has_abandoned", |world| {
+        let other = 1 - world.rank();
+        let mut buf = vec![1u64; 400_000];
+        for is_known in [true, false] {
+            if world.rank() == 0 {
+                let mut send = world.partitioned_send(&mut buf, 2, other, 1).unwrap();
+                if is_known {
+                    send.round(|_| ()).unwrap();
+                }
+                world.barrier().unwrap();
+                send.round(|_| ()).unwrap();
+            } else {
+                let mut receive = world.partitioned_receive(&mut buf, 2, other, 1).unwrap();
+                if is_known {
+                    receive.round(|_| ()).unwrap();
+                }
+                let round = AssertUnwindSafe(|| receive.round(|_| panic!("intended")).unwrap());
+                assert!(catch_unwind(round).is_err());
+                drop(receive);
                 world.barrier().unwrap();
             }
         }

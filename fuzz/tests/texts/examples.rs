@@ -32,7 +32,13 @@ const IN_RUST: &[(&str, &[usize])] = &[
 ];
 
 /// The examples that exist only in C, and the numbers of ranks that each runs with.
-const IN_C: &[(&str, &[usize])] = &[("halos", &[1, 2, 3, 5, 8]), ("structs", &[1, 2, 3])];
+const IN_C: &[(&str, &[usize])] = &[
+    ("halos", &[1, 2, 3, 5, 8]),
+    ("partitions", &[1, 2, 3]),
+    ("structs", &[1, 2, 3]),
+    ("tools", &[1, 2]),
+    ("workers", &[1, 2]),
+];
 
 /// Two more Rust programs: measuring tools with their own command-line arguments.
 const TOOLS: [&str; 2] = ["pingpong", "ring"];

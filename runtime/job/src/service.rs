@@ -12,7 +12,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use crate::shm::layout::MAX_SLOTS;
 use crate::sys::memory;
 
 /// Maximum number of bytes of a request. The system accepts far fewer bytes of arguments.
@@ -21,9 +20,12 @@ const LONGEST: u64 = 16 << 20;
 /// Maximum number of bytes of the reason of a refusal. So a refusal fits into a page, and so into any pipe.
 const LONGEST_REASON: usize = 2048;
 
+/// Maximum number of processes of a job (`shm/layout.rs` has as many slots).
+pub(crate) const MOST_PROCESSES: usize = 4096;
+
 /// Maximum number of commands of a request. A job has no more ranks, and the answer, with a number for each, fits into a
 /// pipe.
-const MOST_COMMANDS: usize = MAX_SLOTS;
+const MOST_COMMANDS: usize = MOST_PROCESSES;
 
 /// One command of a request to start processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -248,7 +250,7 @@ impl Request {
                 Some(Command {
                     program: from.bytes()?,
                     arguments: from.list(Reader::bytes)?,
-                    counts: from.short_list(MAX_SLOTS + 1, Reader::word)?,
+                    counts: from.short_list(MOST_PROCESSES + 1, Reader::word)?,
                     directory: from.bytes()?,
                     path: from.bytes()?,
                     errhandler: from.bytes()?,
@@ -264,7 +266,7 @@ impl Request {
             9 => Self::Disconnect {
                 communicator: [from.word()?, from.word()?],
                 members: from.word()?,
-                worlds: from.short_list(MAX_SLOTS, Reader::word)?,
+                worlds: from.short_list(MOST_PROCESSES, Reader::word)?,
             },
             _ => return None,
         };

@@ -63,7 +63,7 @@ impl Handle {
     /// - The conditions of [`Partitions::start`] hold.
     unsafe fn start(&self) -> Result<Operation> {
         self.endpoint.begin(|core| {
-            // SAFETY: the conditions are those of this function.
+            // SAFETY: the caller promises for this function (`# Safety`) what the other one asks for.
             core.with(|table: &mut Partitions, engine| unsafe { table.start(engine, self.index) })?
         })
     }

@@ -1,6 +1,7 @@
 /* Tests partitioned messages (MPI-5.0 chapter 4): every rank sends to the next one, which is itself in a job of one
    rank. tests/c/partition_threads.c has the threads. */
 #include "check.h"
+#include <limits.h>
 
 enum { MOST = 4096 };
 
@@ -337,6 +338,42 @@ static void unequal_bytes(void)
     }
 }
 
+/* The send is known, started and complete before the receive is made, and does not fit. The start succeeds, and the wait
+   has the error. */
+static void a_late_receive_that_does_not_fit(void)
+{
+    char from[4] = {1, 2, 3, 4}, to[8];
+    MPI_Request in, out;
+    OK(MPI_Psend_init(from, 4, 1, MPI_CHAR, next, 10, MPI_COMM_WORLD, MPI_INFO_NULL, &out));
+    OK(MPI_Start(&out));
+    OK(MPI_Pready_range(0, 3, out));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Precv_init(to, 2, 4, MPI_CHAR, previous, 10, MPI_COMM_WORLD, MPI_INFO_NULL, &in));
+    OK(MPI_Start(&in));
+    RAISES(MPI_ERR_TRUNCATE, MPI_Wait(&in, MPI_STATUS_IGNORE));
+    OK(MPI_Wait(&out, MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&in));
+    OK(MPI_Request_free(&out));
+}
+
+/* The largest number of partitions needs much address space and no memory, or is refused. */
+static void most_partitions(void)
+{
+    char byte = 0;
+    int class;
+    for (int receives = 0; receives < 2; receives++) {
+        MPI_Request request;
+        int code = receives ? MPI_Precv_init(&byte, INT_MAX, 1, MPI_CHAR, previous, 11, MPI_COMM_WORLD, MPI_INFO_NULL, &request)
+                            : MPI_Psend_init(&byte, INT_MAX, 1, MPI_CHAR, next, 11, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+        if (code == MPI_SUCCESS) {
+            OK(MPI_Request_free(&request));
+        } else {
+            OK(MPI_Error_class(code, &class));
+            CHECK(class == MPI_ERR_NO_MEM);
+        }
+    }
+}
+
 /* The calls that wait for several requests, with a partitioned one among them. */
 static void several_requests(void)
 {
@@ -448,6 +485,8 @@ int main(void)
     nothing();
     wrong_calls();
     unequal_bytes();
+    a_late_receive_that_does_not_fit();
+    most_partitions();
     several_requests();
     communicators();
     OK(MPI_Finalize());

@@ -49,7 +49,8 @@ static void messages(MPI_Comm inter, int children)
         OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     }
     /* A short message from any source, and a receive and a send that are cancelled. */
-    for (int peer = 0; peer < remote; peer++) OK(MPI_Send(&rank, 1, MPI_INT, peer, 4, inter));
+    MPI_Request *sends = malloc(remote * sizeof *sends);
+    for (int peer = 0; peer < remote; peer++) OK(MPI_Isend(&rank, 1, MPI_INT, peer, 4, inter, &sends[peer]));
     for (int peer = 0, sum = 0; peer < remote; peer++) {
         int value;
         MPI_Status status;
@@ -58,6 +59,8 @@ static void messages(MPI_Comm inter, int children)
         sum += value;
         if (peer == remote - 1) CHECK(sum == remote * (remote - 1) / 2);
     }
+    OK(MPI_Waitall(remote, sends, MPI_STATUSES_IGNORE));
+    free(sends);
     MPI_Request request;
     MPI_Status status;
     int flag, value;

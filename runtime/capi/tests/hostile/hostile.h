@@ -80,7 +80,8 @@ void make_objects(void);
     X(any) X(out) X(ignorable) X(buffer) X(packed) X(count) X(asked) X(elements) X(length) X(number) X(counts) \
     X(displs) X(types) X(anytypes) X(root) X(dest) X(source) X(tag) X(anytag) X(level) X(size)   \
     X(memory) X(errorcode) X(errorclass) X(addedcode) X(string) X(name) X(key) X(present_key) X(value)   \
-    X(partitions) X(text_length) X(text_length_at) X(nth) X(color) X(split_type) X(ranks) X(ranges)            \
+    X(partitions) X(maxprocs) X(commands) X(command_list) X(infos) X(most) X(port)               \
+    X(text_length) X(text_length_at) X(nth) X(color) X(split_type) X(ranks) X(ranges)            \
     X(blocklength) X(blocklengths) X(dimensions) X(sizes) X(starts) X(order) X(grid_size)        \
     X(grid_rank) X(distributions) X(distribution_arguments) X(grid) X(cartesian_grid) X(room0) X(room1) X(room3)   \
     X(digits) X(exponent) X(typeclass) X(typesize) X(room_for_one) X(position)                   \

@@ -41,6 +41,7 @@ pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
 /// Maximum number of slots of a job. Each slot is for one process: a rank from the start, or a process that
 /// joins later. A job has fewer slots if the system limits the size of files.
 pub const MAX_SLOTS: usize = MAX_RANKS;
+const _: () = assert!(MAX_SLOTS == crate::service::MOST_PROCESSES);
 
 /// Maximum number of CPUs in the topology table. The ranks know nothing about CPUs with this number or a
 /// higher one.

@@ -264,7 +264,7 @@ fn check_directory(directory: &Path) -> Result<(), Refusal> {
 fn numbers(allowed: &[&[u32]], free: usize) -> Option<Vec<u32>> {
     let mut free = free as u64;
     let least = |counts: &&[u32]| counts.iter().min().copied().map(u64::from);
-    let mut later: u64 = allowed.iter().map(|counts| least(counts)).sum::<Option<u64>>()?;
+    let mut later: u64 = allowed.iter().map(&least).sum::<Option<u64>>()?;
     let mut chosen = Vec::with_capacity(allowed.len());
     for counts in allowed {
         later -= least(counts)?;
