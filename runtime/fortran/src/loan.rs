@@ -116,6 +116,8 @@ pub struct Section {
     ranges: SmallVec<[(usize, usize); 1]>,
     /// True if the blocks are partitions to send: the program says when each of them is ready.
     later: bool,
+    /// True if the blocks are partitions.
+    partitioned: bool,
     /// The address of the memory, which `_memory` owns. The program's own library writes to it, so it is no slice.
     place: *mut u8,
     _memory: Vec<u128>,
@@ -153,8 +155,10 @@ impl Section {
         let mut memory = room(bytes)?;
         let before = if written { Some(room(bytes)?) } else { None };
         let place = memory.as_mut_ptr().cast();
-        let (base, later) = (base.cast(), span.has_parts() && !written);
-        Ok(Self { base, unit, dimensions, ranges, later, place, _memory: memory, before })
+        let partitioned = span.has_parts();
+        let (base, later) = (base.cast(), partitioned && !written);
+        let _memory = memory;
+        Ok(Self { base, unit, dimensions, ranges, later, partitioned, place, _memory, before })
     }
 
     /// Calls `work` for the pieces of a range that follow each other in the section, with their addresses in the
@@ -188,6 +192,11 @@ impl Section {
     /// Returns the number of blocks.
     pub fn blocks(&self) -> usize {
         self.ranges.len()
+    }
+
+    /// Says whether the blocks are partitions.
+    pub fn is_partitioned(&self) -> bool {
+        self.partitioned
     }
 
     /// Copies the blocks to the memory, unless the program will say when.

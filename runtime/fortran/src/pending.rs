@@ -93,7 +93,9 @@ pub fn keep<const N: usize>(code: c_int, request: raw::Request, loans: [Loan; N]
         return forget(code, request);
     }
     let mut pending = Pending { sections, active: begun, persistent: !begun };
-    if let Some(attach) = cast::attach() {
+    // The calls on partitions find their sections in the table. So only Fortran completes such an operation.
+    let is_partitioned = pending.sections.iter().any(|section| section.is_partitioned());
+    if !is_partitioned && let Some(attach) = cast::attach() {
         let state = Box::into_raw(Box::new(Mutex::new(pending))).cast();
         // SAFETY: the call has just made the request, and any thread may call `changed`. If nothing is attached, the state
         // stays, because the operation has the addresses.

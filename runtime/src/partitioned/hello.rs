@@ -16,7 +16,7 @@ const FORM: u64 = 0x7061_7274_0000_0001;
 /// What the receiver learns about a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
-    /// Number of partitions that are messages; fits in an `i32`. 0 if the partitions have no bytes.
+    /// Number of partitions that are messages; fits in an `i32`. At most 1 if the partitions have no bytes.
     pub partitions: u32,
     /// Number of packed bytes of a partition. The product of the two numbers fits in an `i64`.
     pub bytes: u64,
@@ -43,7 +43,7 @@ impl Hello {
             Self { partitions: numbers as u32, bytes, context, types: (numbers >> 32) as u32 };
         let total = u128::from(hello.partitions) * u128::from(bytes);
         let is_partitions =
-            hello.partitions <= i32::MAX as u32 && (bytes > 0 || hello.partitions == 0);
+            hello.partitions <= i32::MAX as u32 && (bytes > 0 || hello.partitions <= 1);
         // A context belongs to the process that has taken its number (`Endpoint::new_context`), and the messages
         // are messages of the user: they wait for room at their receiver.
         let is_theirs = context.is_multiple_of(SPACES) && (context / SPACES) >> 48 == from as u64;

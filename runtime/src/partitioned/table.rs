@@ -209,8 +209,8 @@ impl Partitions {
             true => typecheck::of_message(&end.elements.plan, end.elements.count),
             false => UNKNOWN,
         };
-        // Partitions without bytes are no messages.
-        let partitions = if bytes == 0 { 0 } else { end.partitions };
+        // One message stands for all partitions if they have no bytes.
+        let partitions = if bytes == 0 { end.partitions.min(1) } else { end.partitions };
         let hello = Hello { partitions, bytes, context, types }.words();
         let (to, label) = (end.peer, label(end.context, end.tag, size_of_val(&hello) as u64));
         let pending = words(end.partitions)?;
@@ -372,10 +372,11 @@ impl Outgoing {
             // The round has been abandoned, and its partitions have been sent as void messages.
             return;
         }
-        if self.bytes == 0 {
+        if self.bytes == 0 && self.round.left > 1 {
             self.round.left -= 1;
             return;
         }
+        let partition = if self.bytes == 0 { 0 } else { partition };
         // The elements of all partitions have been counted, so this product does not overflow.
         let count = self.end.elements.count / u64::from(self.end.partitions);
         let first = u64::from(partition) * count;
@@ -402,9 +403,6 @@ impl Outgoing {
     /// Sends a void message in place of a partition, so that the receiver does not wait for it.
     #[cold]
     fn send_void(&self, engine: &mut MessageEngine, partition: u32) {
-        if self.bytes == 0 {
-            return;
-        }
         let label = Label { types: VOID, ..label(self.context, partition as i32, 0) };
         let sent = insist(|| {
             commit(|plan| {
@@ -449,8 +447,15 @@ impl Outgoing {
         }
         // What is in the list has not been sent.
         let marks = self.marks.clone();
-        marks.take(|partition| self.send_void(engine, partition));
-        marks.take_rest(|partition| self.send_void(engine, partition));
+        let mut rest = if self.bytes == 0 { 1 } else { u32::MAX };
+        let mut send_void = |partition: u32| {
+            if rest > 0 {
+                self.send_void(engine, if self.bytes == 0 { 0 } else { partition });
+                rest -= 1;
+            }
+        };
+        marks.take(&mut send_void);
+        marks.take_rest(&mut send_void);
         engine.requests().cancel(round);
     }
 }
@@ -560,7 +565,7 @@ impl Incoming {
         commit(|plan| {
             let nothing = Elements { origin: std::ptr::null_mut(), plan, count: 0 };
             let (layout, capacity, first) = match elements_of(&self.end.elements, plan, &range) {
-                _ if self.discards => (nothing, 0, None),
+                _ if self.discards || bytes == 0 => (nothing, 0, None),
                 Some(elements) => (elements, bytes, None),
                 // The range cuts an element that is not one run of memory.
                 None => (self.end.elements.view(), bytes, Some(range.start)),

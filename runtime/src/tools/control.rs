@@ -136,7 +136,7 @@ fn of_handle(handle: u64) -> Result<&'static Control> {
     controls().get(index).ok_or(Fault::Handle)
 }
 
-/// Returns the form of the value that [`read`] returns and [`write`] takes for a handle.
+/// Returns the form of the value that [`read`] returns and [`write()`] takes for a handle.
 ///
 /// # Errors
 /// Returns [`Fault::Handle`] if there is no such handle.

@@ -13,7 +13,7 @@ use crate::raw;
 use std::ffi::{OsStr, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
-use typepack::Command;
+use typepack::{Command, Communicator};
 
 /// Maximum number of bytes of a name or an argument, and of arguments. The system accepts no longer ones.
 const LONGEST: c_int = 1 << 20;
@@ -79,11 +79,11 @@ impl Commands {
 }
 
 /// Starts processes. `commands` reads the commands, and only the root calls it. `codes` gets the error codes of the
-/// processes, unless it is null.
+/// processes on every rank, unless it is null.
 ///
 /// # Safety
 ///
-/// - At the root, `codes` has an entry for each process that the commands may start, or is null.
+/// - `codes` has an entry for each process that the root's commands may start, or is null.
 unsafe fn start(
     comm: raw::Comm,
     root: c_int,
@@ -104,20 +104,26 @@ unsafe fn start(
         Ok((rank, out, commands))
     };
     let (root, out, commands) = super::create::arguments(&parent, read)?;
-    let is_root = root == communicator.rank();
     let spawned = communicator.spawn(&commands.list, root);
     let is_refused = spawned.as_ref().is_err_and(|error| error.class().0 == abi::ERR_SPAWN);
-    if is_root && codes.address() != abi::ERRCODES_IGNORE && (spawned.is_ok() || is_refused) {
+    // Then all ranks know that.
+    if spawned.is_ok() || is_refused {
         let started = spawned.as_ref().map_or(&[][..], |spawned| &spawned.started);
-        let of_command = |(command, most): (usize, &usize)| {
-            let started = started.get(command).copied().unwrap_or(0);
-            (0..*most).map(move |n| if n < started { abi::SUCCESS } else { abi::ERR_SPAWN })
+        let numbers = tell(communicator, root, &commands.most, started)?;
+        let of_command = |two: &[u64]| {
+            let [most, started] = [two[0], two[1]];
+            (0..most).map(move |n| if n < started { abi::SUCCESS } else { abi::ERR_SPAWN })
         };
-        let total = commands.most.iter().sum();
-        // SAFETY: the caller guarantees an entry for each process that the commands may start (condition of `# Safety`),
-        // and `total` is their number.
-        if let Some(places) = unsafe { codes.places_if_given(total) } {
-            places.fill(commands.most.iter().enumerate().flat_map(of_command));
+        let total = numbers.chunks_exact(2).map(|two| two[0] as usize).sum();
+        let codes = if codes.address() == abi::ERRCODES_IGNORE {
+            None
+        } else {
+            // SAFETY: the caller guarantees an entry for each process that the commands may start (condition of
+            // `# Safety`), and `total` is their number.
+            unsafe { codes.places_if_given(total) }
+        };
+        if let Some(places) = codes {
+            places.fill(numbers.chunks_exact(2).flat_map(of_command));
         }
     }
     match spawned {
@@ -131,11 +137,29 @@ unsafe fn start(
     }
 }
 
+/// Tells all ranks what the root knows: for each command how many processes it may start, and how many it has started.
+fn tell(
+    communicator: &Communicator,
+    root: usize,
+    most: &[usize],
+    started: &[usize],
+) -> Result<Vec<u64>> {
+    /// The numbers of so many commands; `mpiexec` refuses to start more.
+    const MOST: u64 = 2 << 12;
+    let length = communicator.broadcast_value(2 * most.len() as u64, root)?.min(MOST);
+    let of_command =
+        |(at, most): (usize, &usize)| [*most as u64, started.get(at).copied().unwrap_or(0) as u64];
+    let mut numbers: Vec<u64> = most.iter().enumerate().flat_map(of_command).collect();
+    numbers.resize(length as usize, 0);
+    communicator.broadcast(&mut numbers[..], root)?;
+    Ok(numbers)
+}
+
 /// `MPI_Comm_spawn`.
 ///
 /// # Safety
 ///
-/// - At the root, if `maxprocs` is positive, it is at most the number of entries of `array_of_errcodes`.
+/// - If `maxprocs` of the root is positive, it is at most the number of entries of `array_of_errcodes`.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn spawn(
     command: Text,
@@ -160,8 +184,8 @@ pub unsafe fn spawn(
 ///
 /// # Safety
 ///
-/// - At the root, if `count` is positive, it is at most the number of entries of the four arrays before `root`, and the sum
-///   of the entries of `array_of_maxprocs` is at most the number of entries of `array_of_errcodes`.
+/// - At the root, if `count` is positive, it is at most the number of entries of the four arrays before `root`. The sum of
+///   the entries of the root's `array_of_maxprocs` is at most the number of entries of `array_of_errcodes`.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn spawn_multiple(
     count: c_int,
