@@ -134,7 +134,8 @@ impl Communicator {
     ///             rayon::scope(|scope| {
     ///                 for mut partition in partitions {
     ///                     scope.spawn(move |_| {
-    ///                         partition.fill(step * 100 + partition.index() as u64);
+    ///                         let value = step * 100 + partition.index() as u64;
+    ///                         partition.fill(value);
     ///                         partition.ready().expect("each partition is ready once");
     ///                     });
     ///                 }
