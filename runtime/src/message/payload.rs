@@ -236,7 +236,8 @@ impl Sink {
             // lies within the receive, and that the bytes at `src` are readable and do not overlap the
             // layout (both conditions of `# Safety`).
             Self::Memory(layout) => unsafe { layout.view().unpack(range, src) },
-            // SAFETY: as above. The receive begins at packed byte `first`.
+            // SAFETY: the layout's memory is valid (module invariant). The receive begins at packed byte `first` of the
+            // layout, so the moved range lies within it. The bytes at `src` are readable and apart (`# Safety`).
             Self::From(layout, first) => unsafe {
                 layout.view().unpack(first + range.start..first + range.end, src);
             },
