@@ -198,7 +198,8 @@ impl fmt::Debug for Jit {
 /// # Errors
 ///
 /// - Returns [`ErrorKind::Shape`] if the shape is outside the translator's limits.
-/// - Returns [`ErrorKind::Target`] if there is no code generator for the target.
+/// - Returns [`ErrorKind::Target`] if there is no code generator for the target: those for other machines come with the
+///   feature `every-target`.
 /// - Returns [`ErrorKind::CodeGeneration`] if the code generator fails.
 pub fn emit(shape: &Shape, target: Target) -> Result<Vec<u8>> {
     compiler::emit(shape, target).map(|code| code.bytes)
