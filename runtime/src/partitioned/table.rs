@@ -332,8 +332,9 @@ impl ProgressSource for PartitionTable {
 
     fn is_needed(&self, engine: &MessageEngine) -> bool {
         // The endpoint counts the messages of the partitions that are ready, and the program has to mark all of them.
-        // But nobody waits for the messages of abandoned rounds, which a process still has to take.
-        let is_there = |peer| !engine.has_left(peer);
+        // But nobody waits for the messages of abandoned rounds, which a process still has to take, unless they will never
+        // be sent.
+        let is_there = |peer| !engine.sends_no_more(peer);
         self.owed.iter().any(|(peer, owed)| *owed > 0 && is_there(*peer))
             || self.operations.iter().any(|operation| {
                 matches!(operation, Partitioned::Receive(ReceiveSide { abandoned: 1.., end, .. }) if is_there(end.peer))
