@@ -10,4 +10,5 @@ mod c;
 mod cxx;
 mod header;
 mod hostile;
+mod settings;
 mod spawn;

@@ -13,6 +13,7 @@ use crate::message::payload::Posting;
 use crate::message::typecheck::{self, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
 use crate::settings::Settings;
+use crate::tools::counting::count_arrived;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -209,6 +210,7 @@ impl ReceiveSide {
             *missing -= 1;
             if *missing == 0 {
                 self.arrivals.report(at as u32..at as u32 + 1);
+                count_arrived(1);
             }
         }
     }
@@ -216,6 +218,9 @@ impl ReceiveSide {
     /// Ends the round if all partitions are over.
     pub fn end(&mut self, engine: &mut MessageEngine) {
         if self.matched.is_some() && self.round.left == 0 {
+            if self.total == 0 && self.round.request.is_some() && self.round.failure.is_none() {
+                count_arrived(self.end.partitions);
+            }
             // Partitions without bytes arrive last, and a loop that asks for a partition that has failed must end.
             self.arrivals.report_all();
         }

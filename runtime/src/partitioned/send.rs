@@ -11,6 +11,7 @@ use crate::message::label::Label;
 use crate::message::payload::SendMode;
 use crate::message::typecheck::VOID;
 use crate::message::{Operation, Status};
+use crate::tools::counting::count_ready;
 use std::sync::Arc;
 use typepack_engine::Elements;
 use typepack_engine::reserve::insist;
@@ -36,6 +37,7 @@ impl SendSide {
             // The round has been abandoned, and its partitions have been sent as void messages.
             return;
         }
+        count_ready(self.bytes);
         if self.bytes == 0 && self.round.left > 1 {
             self.round.left -= 1;
             return;

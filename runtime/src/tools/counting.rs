@@ -18,6 +18,7 @@ pub(crate) enum Subject {
     Windows,
     Files,
     Waits,
+    Partitions,
     // The kinds of events.
     MessageMatched,
     MessageUnexpected,
@@ -48,6 +49,23 @@ static ASKED: Mutex<[u64; SUBJECTS]> = Mutex::new([0; SUBJECTS]);
 pub(crate) fn count_access(counter: Counter) {
     if is_wanted(Subject::Windows) {
         counter.add(1);
+    }
+}
+
+/// Counts a partition of a send that is ready, and its `bytes`, if somebody asks for that.
+#[inline]
+pub(crate) fn count_ready(bytes: u64) {
+    if is_wanted(Subject::Partitions) {
+        Counter::PARTITIONS_READY.add(1);
+        Counter::PARTITION_BYTES.add(bytes);
+    }
+}
+
+/// Counts partitions of a receive that have arrived, if somebody asks for that.
+#[inline]
+pub(crate) fn count_arrived(partitions: u32) {
+    if is_wanted(Subject::Partitions) {
+        Counter::PARTITIONS_ARRIVED.add(partitions.into());
     }
 }
 
@@ -116,7 +134,7 @@ pub(crate) enum Way {
 const OPERATIONS: usize = 13;
 
 /// Number of counters that do not belong to collective calls.
-const PLAIN: usize = 10;
+const PLAIN: usize = 13;
 
 impl Counter {
     pub const PUTS: Self = Self(0);
@@ -130,6 +148,9 @@ impl Counter {
     pub const SLEEPS: Self = Self(8);
     /// Time asleep in nanoseconds.
     pub const ASLEEP: Self = Self(9);
+    pub const PARTITIONS_READY: Self = Self(10);
+    pub const PARTITION_BYTES: Self = Self(11);
+    pub const PARTITIONS_ARRIVED: Self = Self(12);
 
     /// Returns the counter of the calls of an operation, whose number is that of its `CollectiveName`, in one way.
     #[inline]

@@ -197,8 +197,10 @@ fn messages(all: &mut Vec<Performance>) {
         ("messages_cma", "cma", Counter, Sent(|t| t.private),
             "Messages that the receiver has copied out of this rank's private memory."),
         ("messages_to_itself", "to itself", Counter, Sent(|t| t.own), "Messages of this rank to itself."),
-        ("messages_not_delivered", "not delivered", Level, Sent(Traffic::not_delivered),
-            "Messages that are under way now, and those that were refused or cancelled."),
+        ("messages_not_delivered", "not delivered", Counter, Sent(|t| t.undelivered),
+            "Messages to other ranks that the receiver has refused, or that this rank has cancelled in time."),
+        ("messages_under_way", "under way", Level, Sent(Traffic::under_way),
+            "Messages that no protocol has carried yet, for example because no receive matches them."),
         ("unexpected_messages", "", Level, Queues(|q| q.messages),
             "Messages that have arrived and that no receive has matched yet."),
         ("unexpected_bytes", "", Level, UnexpectedBytes,
@@ -248,6 +250,14 @@ fn others(all: &mut Vec<Performance>) {
     use Class::{Aggregate, Counter, Level, Timer};
     use Source::{Choices, Counted, CountedTime, LateNews};
     use super::counting::Counter as Count;
+    add(all, (Topic::Messages, Audience::Tuner), [
+        ("partitions_ready", "ready", Counter, Counted(Subject::Partitions, Count::PARTITIONS_READY),
+            "Partitions of sends that were marked ready and have gone to a process."),
+        ("partitions_arrived", "arrived", Counter, Counted(Subject::Partitions, Count::PARTITIONS_ARRIVED),
+            "Partitions of receives that have arrived."),
+        ("partition_bytes_sent", "bytes", Aggregate, Counted(Subject::Partitions, Count::PARTITION_BYTES),
+            "Packed bytes of the partitions that were marked ready."),
+    ]);
     add(all, (Topic::Windows, Audience::Tuner), [
         ("window_puts", "puts", Counter, Counted(Subject::Windows, Count::PUTS), "Puts into windows."),
         ("window_gets", "gets", Counter, Counted(Subject::Windows, Count::GETS), "Gets from windows."),
@@ -330,6 +340,7 @@ pub(crate) fn counted_calls() -> Vec<(String, Vec<(&'static str, u64)>)> {
         (format!("collective calls, {way}:"), parts(ends))
     });
     let lines = [
+        ("partitions:".to_owned(), of(Subject::Partitions)),
         ("one-sided calls:".to_owned(), of(Subject::Windows)),
         ("accesses to files:".to_owned(), of(Subject::Files)),
         ("waits:".to_owned(), of(Subject::Waits)),
@@ -361,6 +372,6 @@ mod tests {
         let bytes = Bytes::default();
         let wanted: Vec<&str> = bytes.parts().iter().map(|(name, _)| *name).collect();
         assert_eq!(names(moved_bytes()), wanted);
-        assert_eq!(names(sent_messages()).len(), 7);
+        assert_eq!(names(sent_messages()).len(), 8);
     }
 }
