@@ -4,7 +4,7 @@
 //! Most counters are kept by the library for itself; a row of the table says how to read them. A counter that is only
 //! kept on request belongs to a subject of `counting.rs`, which a handle switches on (`session.rs`).
 
-use super::counting::{Counter, Subject, WAYS, Way};
+use super::counting::{CALL_KINDS, CallKind, Counter, Subject};
 use super::{Fault, Result, endpoint};
 use crate::comm::{Communicator, Space, WeakCommunicator};
 use crate::commit::{KernelCounters, counters as kernels};
@@ -291,21 +291,21 @@ fn collectives(all: &mut Vec<Performance>) {
     let meaning = "Collective calls on a communicator, also those that the library makes itself.";
     let calls = ("collective_calls", "", Class::Counter, Source::Calls, meaning);
     add(all, (Topic::Collectives, Audience::User), [calls]);
-    let ways = [
-        (Way::Cells, "Blocking calls of {} through memory that the ranks share."),
-        (Way::Messages, "Blocking calls of {} by messages."),
-        (Way::Nonblocking, "Nonblocking calls of {}."),
-        (Way::Persistent, "Starts of persistent operations of {}."),
+    let kinds = [
+        (CallKind::Flags, "Blocking calls of {} through memory that the ranks share."),
+        (CallKind::Messages, "Blocking calls of {} by messages."),
+        (CallKind::Nonblocking, "Nonblocking calls of {}."),
+        (CallKind::Persistent, "Starts of persistent operations of {}."),
     ];
     for (operation, name) in COLLECTIVES.into_iter().enumerate() {
-        all.extend(ways.map(|(way, meaning)| Performance {
-            name: format!("collective_{name}_{}", WAYS[way as usize]),
+        all.extend(kinds.map(|(kind, meaning)| Performance {
+            name: format!("collective_{name}_{}", CALL_KINDS[kind as usize]),
             meaning: meaning.replace("{}", name),
             class: Class::Counter,
             topic: Topic::Collectives,
             audience: Audience::Tuner,
             label: name,
-            source: Source::Counted(Subject::Collectives, Counter::of_collective(operation, way)),
+            source: Source::Counted(Subject::Collectives, Counter::of_collective(operation, kind)),
         }));
     }
 }
@@ -333,11 +333,11 @@ pub(crate) fn moved_bytes() -> Vec<(&'static str, u64)> {
 /// Returns what was counted on request: a title for each line, and the counters of the line.
 pub(crate) fn counted_calls() -> Vec<(String, Vec<(&'static str, u64)>)> {
     let of = |subject| parts(|counter| counter.subject() == Some(subject));
-    let ways = WAYS.into_iter().map(|way| {
+    let kinds = CALL_KINDS.into_iter().map(|kind| {
         let ends = |counter: &Performance| {
-            counter.subject() == Some(Subject::Collectives) && counter.name.ends_with(way)
+            counter.subject() == Some(Subject::Collectives) && counter.name.ends_with(kind)
         };
-        (format!("collective calls, {way}:"), parts(ends))
+        (format!("collective calls, {kind}:"), parts(ends))
     });
     let lines = [
         ("partitions:".to_owned(), of(Subject::Partitions)),
@@ -345,7 +345,7 @@ pub(crate) fn counted_calls() -> Vec<(String, Vec<(&'static str, u64)>)> {
         ("accesses to files:".to_owned(), of(Subject::Files)),
         ("waits:".to_owned(), of(Subject::Waits)),
     ];
-    ways.chain(lines).filter(|(_, parts)| parts.iter().any(|(_, value)| *value > 0)).collect()
+    kinds.chain(lines).filter(|(_, parts)| parts.iter().any(|(_, value)| *value > 0)).collect()
 }
 
 #[cfg(test)]
