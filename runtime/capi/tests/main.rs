@@ -8,6 +8,7 @@ mod program;
 
 mod c;
 mod cxx;
+mod debugger;
 mod header;
 mod hostile;
 mod settings;

@@ -21,6 +21,7 @@
 
 mod blocking;
 mod bonds;
+mod described;
 mod leaving;
 mod messages;
 mod operations;
