@@ -9,6 +9,7 @@ use crate::job::{ranks, ranks_with};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::thread;
+use typepack::partitioned::PartitionedReceive;
 use typepack::{Communicator, Datatype, ErrorKind, Named, Plan, SharedBuffer, commit};
 use typepack_test_support::random::Random;
 
@@ -78,6 +79,9 @@ sizes! {
     partitions_arrive_in_rounds_in_one_rank: 1, rounds;
     partitions_arrive_in_rounds: 2, rounds;
     partitions_arrive_in_rounds_around_a_ring: 3, rounds;
+    a_rank_does_not_wait_for_its_own_abandoned_sends: 1, abandoned_by_all;
+    ranks_that_leave_do_not_wait_for_each_other: 2, abandoned_by_all;
+    nor_do_they_around_a_ring: 3, abandoned_by_all;
     random_messages_arrive_in_one_rank: 1, cases;
     random_messages_arrive: 2, cases;
     random_messages_arrive_around_a_ring: 3, cases;
@@ -218,6 +222,27 @@ fn a_rank_that_leaves_takes_what_it_has_abandoned() {
             }
         }
     });
+}
+
+/// Abandons a receive whose send never starts.
+fn abandon(receive: &mut PartitionedReceive<'_, u64>) {
+    let round = AssertUnwindSafe(|| receive.round(|_| panic!("intended")).unwrap());
+    assert!(catch_unwind(round).is_err());
+}
+
+/// Each rank has abandoned receives from the one before it, which sends nothing. They once waited for each other at the
+/// end, for ever.
+fn abandoned_by_all(world: &Communicator) {
+    let (next, previous) = neighbors(world);
+    let (mut from, mut to, mut other) = (vec![1u64; 8], vec![0u64; 8], vec![0u64; 8]);
+    let mut send = world.partitioned_send(&mut from, 2, next, 1).unwrap();
+    let mut receive = world.partitioned_receive(&mut to, 2, previous, 1).unwrap();
+    receive.round(|_| send.round(|_| ()).unwrap()).unwrap();
+    // One receive knows its send, the other one does not.
+    let mut unknown = world.partitioned_receive(&mut other, 2, previous, 2).unwrap();
+    abandon(&mut receive);
+    abandon(&mut unknown);
+    drop((receive, unknown, send));
 }
 
 /// The types of all partitions together are compared.

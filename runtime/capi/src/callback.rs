@@ -9,6 +9,7 @@
 use crate::front;
 use crate::lifecycle;
 use crate::raw::{self, Callback};
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::io::Write;
 
@@ -35,6 +36,27 @@ fn guarded<R>(what: &'static str, call: impl FnOnce() -> R) -> R {
     let left = Left(what);
     let result = call();
     std::mem::forget(left);
+    result
+}
+
+thread_local! {
+    /// The number of functions of the user that this thread is in, and in which not every call is allowed.
+    static RESTRICTED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Returns whether the calling thread is in a function of the user from which not every call may be made: that of an
+/// operation, of a generalized request, of attributes, or of a data representation. The functions of tools for events
+/// promise nothing (`MPI_T_CB_REQUIRE_NONE`), so none is called there.
+pub fn is_restricted() -> bool {
+    RESTRICTED.with(|restricted| restricted.get() > 0)
+}
+
+/// Calls a function of the user like [`guarded`], from which not every call may be made.
+#[inline(always)]
+fn restricted<R>(what: &'static str, call: impl FnOnce() -> R) -> R {
+    RESTRICTED.with(|restricted| restricted.set(restricted.get() + 1));
+    let result = guarded(what, call);
+    RESTRICTED.with(|restricted| restricted.set(restricted.get() - 1));
     result
 }
 
@@ -136,7 +158,7 @@ impl UserCopy {
         // SAFETY: the pointers for the results point to the local variables `copy` and `flag`. The program
         // promises that its copy function may be called with `extra` and `value`, because the program itself
         // registered these two values.
-        let code = guarded("a copy function of an attribute", || unsafe {
+        let code = restricted("a copy function of an attribute", || unsafe {
             function(handle, keyval, extra, value, (&raw mut copy).cast(), &raw mut flag)
         });
         if code != 0 {
@@ -185,7 +207,7 @@ impl DeleteFunction {
         // SAFETY: the program promises that its delete function may be called with `value` and `extra`,
         // because the program itself registered these two values.
         let call = || unsafe { function(handle, keyval, value, extra) };
-        match guarded("a delete function of an attribute", call) {
+        match restricted("a delete function of an attribute", call) {
             0 => Ok(()),
             code => Err(front::returned(code)),
         }
@@ -231,7 +253,7 @@ impl Generalized {
         // registered the function as a query function, and query functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.query) };
         let query = |status| {
-            guarded("the query function of a request", || {
+            restricted("the query function of a request", || {
                 // SAFETY: `status` comes from a mutable reference, so the query function may write the status. The
                 // program promises that its query function may be called with `extra`.
                 unsafe { function(self.extra, status) }
@@ -247,7 +269,7 @@ impl Generalized {
         // registered the function as a free function, and free functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.free) };
         // SAFETY: the program promises that its free function may be called with `extra`.
-        let code = guarded("the free function of a request", || unsafe { function(self.extra) });
+        let code = restricted("the free function of a request", || unsafe { function(self.extra) });
         front::returned(code)
     }
 
@@ -260,7 +282,7 @@ impl Generalized {
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.cancel) };
         // SAFETY: the program promises that its cancel function may be called with `extra` and a flag.
         let call = || unsafe { function(self.extra, complete.into()) };
-        front::returned(guarded("the cancel function of a request", call))
+        front::returned(restricted("the cancel function of a request", call))
     }
 }
 
@@ -325,7 +347,7 @@ impl UserReduction {
                 // SAFETY: the program promises that its function may be called with two vectors of the elements
                 // that a reduction of this datatype passes. The last two pointers point to local variables.
                 let call = || unsafe { function(input, result, &raw mut count, &raw mut datatype) };
-                guarded("the function of an operation", call);
+                restricted("the function of an operation", call);
             } else {
                 let mut count = part as c_int;
                 // SAFETY: the address is not null (`new`), and functions of operations have no sentinels. The
@@ -334,7 +356,7 @@ impl UserReduction {
                 // SAFETY: the program promises that its function may be called with the two vectors of a
                 // reduction of this datatype. The count and the handle are local variables.
                 let call = || unsafe { function(input, result, &raw mut count, &raw mut datatype) };
-                guarded("the function of an operation", call);
+                restricted("the function of an operation", call);
             }
             done += part;
         }
@@ -492,7 +514,7 @@ impl Datarep {
             // SAFETY: the program promises that its function may be called with elements of `datatype` in memory,
             // with a buffer for their form in the file, and with `extra`.
             let call = || unsafe { function(memory, datatype, count, file, position, self.extra) };
-            return Some(front::returned(guarded(CONVERSION, call)));
+            return Some(front::returned(restricted(CONVERSION, call)));
         }
         // SAFETY: the address is not the sentinel (`new`). The program registered the function by
         // `MPI_Register_datarep`, so the function has this type.
@@ -501,7 +523,7 @@ impl Datarep {
         // SAFETY: the program promises that its function may be called with elements of `datatype` in memory, with
         // a buffer for their form in the file, and with `extra`.
         let call = || unsafe { function(memory, datatype, count, file, position, self.extra) };
-        Some(front::returned(guarded(CONVERSION, call)))
+        Some(front::returned(restricted(CONVERSION, call)))
     }
 
     /// Calls the function as an extent function. Returns the extent in bytes that the function reports for `datatype`
@@ -521,7 +543,7 @@ impl Datarep {
         // SAFETY: the pointer points to the local variable `extent`. The program promises that its function may
         // be called with `extra`.
         let call = || unsafe { function(datatype, &raw mut extent, self.extra) };
-        match guarded("the extent function of a data representation", call) {
+        match restricted("the extent function of a data representation", call) {
             0 => Ok(extent),
             code => Err(front::returned(code)),
         }

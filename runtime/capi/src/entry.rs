@@ -7,6 +7,7 @@
 //! If the error handler returns, the exported function returns the error code.
 
 use crate::abi;
+use crate::callback;
 use crate::comm::{self, world};
 use crate::error::handler::{self, invoke};
 use crate::error::panics::bug;
@@ -88,7 +89,7 @@ fn begin<const NEEDS_OPEN: bool, E: Into<Failure>>(
 #[cold]
 #[inline(never)]
 fn look(name: &'static &'static str, at: At, needs_open: bool) -> Option<c_int> {
-    if attention::is_for(attention::EVENTS) {
+    if attention::is_for(attention::EVENTS) && !callback::is_restricted() {
         typepack::tools::deliver();
     }
     // A function of a tool may have ended MPI.
@@ -210,7 +211,7 @@ fn outside(name: &'static str) -> c_int {
 #[inline]
 pub fn tool(name: &'static str, _: At, call: impl FnOnce() -> Result) -> c_int {
     let made = catch_unwind(AssertUnwindSafe(|| {
-        if attention::is_for(attention::EVENTS) {
+        if attention::is_for(attention::EVENTS) && !callback::is_restricted() {
             typepack::tools::deliver();
         }
         call()

@@ -70,6 +70,8 @@ mod helper;
 
 pub mod compat;
 
+pub mod debugger;
+
 mod exports;
 
 pub mod entries;

@@ -13,7 +13,6 @@ use crate::p2p::destination;
 use crate::raw;
 use crate::request::{self, Outcome, Partitions, Request, Running, Start};
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
 use typepack::engine::Elements;
 use typepack::partitioned::{RawReceive, RawSend};
 use typepack::{Operation, Plan};
@@ -164,11 +163,9 @@ fn refused(detail: &str) -> Failure {
 /// Calls `mark` with the operation of a partitioned send.
 ///
 /// # Errors
-/// Returns `MPI_ERR_REQUEST` if the handle is not valid, or belongs to no partitioned send, or if the request is not
-/// active, and the errors of `mark`.
+/// Returns `MPI_ERR_REQUEST` if this is no partitioned send, or if it is not active, and the errors of `mark`.
 #[inline]
-fn ready(handle: raw::Request, mark: impl FnOnce(&RawSend) -> typepack::Result<()>) -> Result {
-    let request: Arc<Request> = request::find(handle)?;
+fn ready(request: &Request, mark: impl FnOnce(&RawSend) -> typepack::Result<()>) -> Result {
     let Some(Partitions::Send(send)) = request.partitions() else {
         let detail = "the handle belongs to a request that is not a partitioned send";
         return Err(request.raise(refused(detail)));
@@ -188,12 +185,14 @@ fn ready(handle: raw::Request, mark: impl FnOnce(&RawSend) -> typepack::Result<(
 
 /// `MPI_Pready`.
 pub fn pready(partition: c_int, request: raw::Request) -> Result {
-    ready(request, |send| send.ready(partition.into()))
+    let request = request::find(request)?;
+    ready(&request, |send| send.ready(partition.into()))
 }
 
 /// `MPI_Pready_range`.
 pub fn pready_range(low: c_int, high: c_int, request: raw::Request) -> Result {
-    ready(request, |send| send.ready_range(low.into(), high.into()))
+    let request = request::find(request)?;
+    ready(&request, |send| send.ready_range(low.into(), high.into()))
 }
 
 /// `MPI_Pready_list`.
@@ -202,10 +201,10 @@ pub fn pready_list(length: c_int, partitions: Array<c_int>, request: raw::Reques
         return Err(Failure::new(abi::ERR_COUNT, "length", format!("{length} is negative")));
     };
     // A handle that is not valid is the error, whatever the array is.
-    drop(request::find(request)?);
+    let request = request::find(request)?;
     // SAFETY: the caller of `MPI_Pready_list` passes an array of `length` numbers.
     let partitions = unsafe { partitions.copy(length, "array_of_partitions")? };
-    ready(request, |send| send.ready_list(partitions.iter().map(|at| i64::from(*at))))
+    ready(&request, |send| send.ready_list(partitions.iter().map(|at| i64::from(*at))))
 }
 
 /// `MPI_Parrived`. A request that is null or not active counts as one whose partitions have arrived.

@@ -8,6 +8,8 @@ mod program;
 
 mod c;
 mod cxx;
+mod debugger;
 mod header;
 mod hostile;
+mod settings;
 mod spawn;

@@ -11,7 +11,7 @@ use crate::entry::internal;
 use crate::host::Next;
 use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
-use crate::types::choice::{Job, Way};
+use crate::types::choice::{Job, Packer};
 use crate::types::{Layout, find};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -140,7 +140,7 @@ pub unsafe fn pack<N: Number>(
         return None;
     };
     let code = call.layout.choices().run(decision, || match decision.way {
-        Way::Ours => {
+        Packer::Ours => {
             let target = outbuf.cast::<u8>().wrapping_add(call.start);
             // SAFETY: `inbuf` has `count` elements and `outbuf` has `size` bytes, and they do not overlap (`# Safety`).
             // `Call::read` has checked that the packed bytes lie in these bytes.
@@ -149,7 +149,7 @@ pub unsafe fn pack<N: Number>(
             }
             abi::SUCCESS
         }
-        Way::Host => {
+        Packer::Host => {
             let (count, mut at) = (incount.wide(), call.start as i64);
             // SAFETY: the arguments are those of the program in the wider types, and `at` is writable.
             unsafe { next.PMPI_Pack_c(inbuf, count, datatype, outbuf, call.size, &mut at, comm) }
@@ -159,7 +159,7 @@ pub unsafe fn pack<N: Number>(
         return Some(code);
     }
     // SAFETY: `position` is writable in a call of `pack`.
-    unsafe { call.done(decision.way == Way::Ours) }
+    unsafe { call.done(decision.way == Packer::Ours) }
 }
 
 /// `MPI_Unpack`.
@@ -191,7 +191,7 @@ pub unsafe fn unpack<N: Number>(
         return None;
     };
     let code = call.layout.choices().run(decision, || match decision.way {
-        Way::Ours => {
+        Packer::Ours => {
             let source = inbuf.cast::<u8>().wrapping_add(call.start);
             // SAFETY: `outbuf` has room for `count` elements and `inbuf` has `size` bytes, and they do not overlap
             // (`# Safety`). `Call::read` has checked that the packed bytes lie in these bytes.
@@ -200,7 +200,7 @@ pub unsafe fn unpack<N: Number>(
             }
             abi::SUCCESS
         }
-        Way::Host => {
+        Packer::Host => {
             let (count, mut at) = (outcount.wide(), call.start as i64);
             // SAFETY: the arguments are those of the program in the wider types, and `at` is writable.
             unsafe { next.PMPI_Unpack_c(inbuf, call.size, &mut at, outbuf, count, datatype, comm) }
@@ -210,7 +210,7 @@ pub unsafe fn unpack<N: Number>(
         return Some(code);
     }
     // SAFETY: `position` is writable in a call of `unpack`.
-    unsafe { call.done(decision.way == Way::Ours) }
+    unsafe { call.done(decision.way == Packer::Ours) }
 }
 
 /// Returns whether a name is that of external32.

@@ -6,7 +6,7 @@ use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
 use crate::say::print;
 use crate::settings::settings;
-use crate::types::choice::{Decision, Job, Way};
+use crate::types::choice::{Decision, Job, Packer};
 use crate::types::{Layout, Twin, find};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -242,8 +242,8 @@ unsafe fn packed(
     let packed = elements.buffer(Job::Pack)?;
     let done = elements.layout.choices().run(decision, || match decision.way {
         // SAFETY: the elements are readable (`# Safety`), and the buffer is theirs.
-        Way::Ours => unsafe { elements.pack(&packed, 0) },
-        Way::Host => {
+        Packer::Ours => unsafe { elements.pack(&packed, 0) },
+        Packer::Host => {
             let (mut at, size, own) = (0, elements.bytes as i64, raw::Comm(abi::COMM_SELF));
             add(&COUNTS.host, elements.bytes);
             // SAFETY: the elements are readable, the buffer has `size` bytes, and `at` is writable.
@@ -315,7 +315,7 @@ impl Incoming {
     fn prepared(elements: Data, datatype: raw::Datatype) -> Option<Self> {
         let mut decision = elements.decide(Job::Unpack)?;
         let mut twin = None;
-        if decision.way == Way::Host {
+        if decision.way == Packer::Host {
             twin = elements.layout.twin(datatype);
             // Without a type of the host, the measurement is left out.
             if twin.is_none() {
@@ -425,8 +425,8 @@ impl Incoming {
         }
         elements.layout.choices().run(self.decision, || match self.decision.way {
             // SAFETY: the elements are writable, and the buffer begins with `bytes` initialised bytes (`# Safety`).
-            Way::Ours => unsafe { elements.unpack_first(source, bytes) },
-            Way::Host => {
+            Packer::Ours => unsafe { elements.unpack_first(source, bytes) },
+            Packer::Host => {
                 add(&COUNTS.host, size);
                 let (count, packed) = (elements.count, (source.cast_const(), size));
                 let done = self.twin.as_ref().is_some_and(|twin| {

@@ -208,7 +208,7 @@ pub fn names(folder: &Path) -> Vec<String> {
 }
 
 /// What is installed, except for the examples.
-const INSTALLED: [&str; 63] = [
+const INSTALLED: [&str; 65] = [
     "bin/",
     "bin/mpiCC",
     "bin/mpic++",
@@ -262,6 +262,8 @@ const INSTALLED: [&str; 63] = [
     "share/typepack/examples/c/",
     "share/typepack/examples/fortran/",
     "share/typepack/examples/python/",
+    "share/typepack/gdb/",
+    "share/typepack/gdb/typepack.py",
     "share/typepack/installed",
     "share/typepack/mpi-sys/",
     "share/typepack/mpi-sys/Cargo.toml",

@@ -479,14 +479,14 @@ fn first_error(verdicts: &[Verdict]) -> Result<()> {
 }
 
 /// What the ranks compare about one call.
-struct Words {
+struct Compared {
     mine: Description,
     traffic: Option<Traffic>,
     /// Whether the traffic counts elements of a reduce-scatter.
     counts_elements: bool,
 }
 
-impl Words {
+impl Compared {
     fn of(comm: &Communicator, call: &Collective<'_>, is_nonblocking: bool) -> Result<Self> {
         let mut mine = describe(call)?;
         mine[0] |= if is_nonblocking { NONBLOCKING } else { 0 };
@@ -543,7 +543,7 @@ impl Communicator {
     #[cold]
     pub(super) fn check_call(&self, call: &Collective<'_>) -> Result<()> {
         let place = self.next_place();
-        let words = Words::of(self, call, false).inspect_err(|_| self.fail_check_at(place))?;
+        let words = Compared::of(self, call, false).inspect_err(|_| self.fail_check_at(place))?;
         // SAFETY: the steps use only scratch memory of the schedule.
         unsafe {
             calls::run(self.endpoint(), (call.method(), self.size()), place, |steps| {
@@ -565,7 +565,7 @@ impl Communicator {
     #[cold]
     pub(super) unsafe fn start_checked(&self, call: &Collective<'_>) -> Result<Operation> {
         let place = self.next_place();
-        let words = Words::of(self, call, true).inspect_err(|_| self.fail_check_at(place))?;
+        let words = Compared::of(self, call, true).inspect_err(|_| self.fail_check_at(place))?;
         let listed = Cell::new(false);
         // SAFETY: the steps of the check use only scratch memory of the schedule. The caller guarantees the memory of
         // the steps of `list` (the condition of `# Safety`).
@@ -585,7 +585,7 @@ impl Communicator {
     }
 
     /// Adds the steps of a check. They use scratch memory of the schedule only.
-    fn check_steps(&self, steps: &mut Builder<'_, '_>, words: &Words) -> Result<()> {
+    fn check_steps(&self, steps: &mut Builder<'_, '_>, words: &Compared) -> Result<()> {
         let (size, theirs) = (self.size(), self.remote_group().map_or(0, Group::size));
         let all = self.words_steps::<{ size_of::<Description>() / 8 }>(steps, &words.mine)?;
         steps.check(move || {

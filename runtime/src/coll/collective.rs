@@ -13,7 +13,7 @@ use crate::schedule::program::{Builder, Peer};
 use crate::schedule::sizes::COMPARE;
 use crate::schedule::table::Place;
 use crate::settings::CollectiveName;
-use crate::tools::counting::{self, Counter, Subject, Way};
+use crate::tools::counting::{self, CallKind, Counter, Subject};
 use crate::topo::Neighbors;
 use crate::{Error, ErrorKind, Plan, Result};
 use typepack_engine::Elements;
@@ -242,7 +242,7 @@ impl Prepared {
     /// rank has died, and the error of the round if the round fails before this call returns.
     pub unsafe fn start(&self) -> Result<Operation> {
         if counting::is_wanted(Subject::Collectives) {
-            count_named(self.name, Way::Persistent);
+            count_named(self.name, CallKind::Persistent);
         }
         // SAFETY: the caller guarantees that the operation's memory stays valid until the round is complete
         // or detached (the only condition of `# Safety`). `Kept::start` requires the same.
@@ -251,8 +251,8 @@ impl Prepared {
 }
 
 #[cold]
-fn count_named(name: CollectiveName, way: Way) {
-    Counter::of_collective(name as usize, way).add(1);
+fn count_named(name: CollectiveName, kind: CallKind) {
+    Counter::of_collective(name as usize, kind).add(1);
 }
 
 impl Collective<'_> {
@@ -278,9 +278,9 @@ impl Collective<'_> {
 
     /// Counts the call, if somebody asks for that.
     #[inline]
-    pub(super) fn count(&self, way: Way) {
+    pub(super) fn count(&self, kind: CallKind) {
         if counting::is_wanted(Subject::Collectives) {
-            count_named(self.name(), way);
+            count_named(self.name(), kind);
         }
     }
 
@@ -384,7 +384,7 @@ impl Communicator {
     /// # Errors
     /// Returns the errors of [`run_raw`](Self::run_raw).
     pub(super) unsafe fn run_by_messages(&self, place: Place, call: &Collective<'_>) -> Result<()> {
-        call.count(Way::Messages);
+        call.count(CallKind::Messages);
         // SAFETY: the steps that `list` adds use only the memory of `call` and scratch memory of the
         // schedule. The caller guarantees that, until this function returns, the memory of `call` is valid
         // and nobody else changes it or accesses its written parts (conditions 1 to 3 of `# Safety`).
@@ -411,7 +411,7 @@ impl Communicator {
     /// has started, or the operation has already ended.
     #[doc(hidden)]
     pub unsafe fn start_raw(&self, call: &Collective<'_>) -> Result<Operation> {
-        call.count(Way::Nonblocking);
+        call.count(CallKind::Nonblocking);
         if self.checks_calls() {
             // SAFETY: the conditions are those of this function.
             return unsafe { self.start_checked(call) };

@@ -9,8 +9,8 @@
 //! same time.
 //!
 //! If a rank finds an error in its own arguments, the other ranks must not wait for it, and its next collective call
-//! must match theirs. So that rank takes part in the call's exchange of words ([`Words`]) with the word [`FAILED`], and
-//! does not wait (`fail_creation`). All other ranks then get an error too.
+//! must match theirs. So that rank takes part in the call's exchange of words ([`Announcement`]) with the word
+//! [`FAILED`], and does not wait (`fail_creation`). All other ranks then get an error too.
 //!
 //! An intercommunicator needs two numbers: one for itself, and one for the communicators of its two local groups
 //! (these may have the same number, because no rank is in both groups). The rank 0 of each group gets a number from
@@ -147,7 +147,7 @@ pub(super) const UNKNOWN: u64 = u64::MAX;
 
 /// What each rank tells all ranks when they make a communicator: a color or another word that the ranks compare, a key,
 /// and a new communicator number that the rank offers.
-pub(super) type Words = [u64; 3];
+pub(super) type Announcement = [u64; 3];
 
 /// The first word of a rank that is in no new communicator.
 pub(super) const NO_COLOR: u64 = u64::MAX;
@@ -442,7 +442,7 @@ impl Communicator {
     /// # Errors
     /// Returns [`ErrorKind::Other`] if a rank has called [`fail_creation`](Self::fail_creation) instead, and
     /// [`ErrorKind::ProcAborted`] if a rank has died.
-    pub(super) fn all_words(&self, mine: &Words) -> Result<Vec<Words>> {
+    pub(super) fn all_words(&self, mine: &Announcement) -> Result<Vec<Announcement>> {
         Ok(self.exchange_words(mine)?.0)
     }
 
@@ -549,7 +549,7 @@ fn part_of(placement: Option<&Placement>, rank: usize, resource: Resource) -> Op
 
 /// Returns the ranks that pass the color, in the order of their keys and then of their ranks. The words of a rank
 /// are its color, its key and the number that it offers.
-pub(super) fn of_color(all: &[Words], color: u32) -> Vec<usize> {
+pub(super) fn of_color(all: &[Announcement], color: u32) -> Vec<usize> {
     let ranks = all.iter().enumerate().filter(|(_, words)| words[0] == u64::from(color));
     let mut ranks: Vec<(i64, usize)> = ranks.map(|(rank, words)| (words[1] as i64, rank)).collect();
     ranks.sort_unstable();

@@ -1,8 +1,9 @@
 //! Communicators. A communicator checks the arguments of a call and then passes the call to
 //! `endpoint/progress.rs`.
 //!
-//! This file has the communicator and its blocking calls. `scope.rs` has the safe nonblocking calls, `raw.rs`
-//! the calls on memory that the caller manages, and `group.rs` groups. Every call first checks rank, tag,
+//! This file has the communicator, its message spaces, and the checks of arguments. `shared.rs` has what its clones
+//! share, `blocking.rs` the blocking calls, `scope.rs` the safe nonblocking calls, `raw.rs` the calls on memory that the
+//! caller manages, `pending.rs` the wait before a disconnect, and `group.rs` groups. Every call first checks rank, tag,
 //! count and buffer, and starts nothing if a check fails. Collective calls, including the construction of
 //! communicators, are in `coll/`; the topologies that a communicator may have are in `topo/`.
 //!
@@ -13,15 +14,18 @@
 //! message engine uses (`process`, `sender`). When a call ends, it translates the source in the status back
 //! into a rank of the communicator (`local`). `peers.rs` has the tables.
 
+mod blocking;
 mod group;
 mod peers;
 mod pending;
 mod raw;
 mod scope;
+mod shared;
 
 pub use group::{Comparison, Group, RankRange};
 pub use raw::{Cancelled, Matched, Messages, Ongoing, SendMode};
 pub use scope::{Request, Scope};
+pub(crate) use shared::WeakCommunicator;
 
 use crate::error::check_memory;
 use crate::message::payload::Posting;
@@ -38,10 +42,11 @@ use crate::topo::Topology;
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use peers::Peers;
+use shared::Shared;
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use typepack_engine::{Elements, check_bounds};
 
 /// A group of ranks that can exchange messages. Messages of one communicator never match receives of another
@@ -52,100 +57,6 @@ use typepack_engine::{Elements, check_bounds};
 #[derive(Clone)]
 pub struct Communicator {
     shared: Arc<Shared>,
-}
-
-/// A communicator that may have been freed.
-#[derive(Debug)]
-pub(crate) struct WeakCommunicator(Weak<Shared>);
-
-impl WeakCommunicator {
-    /// Returns the communicator, if it has not been freed.
-    pub fn upgrade(&self) -> Option<Communicator> {
-        self.0.upgrade().map(|shared| Communicator { shared })
-    }
-}
-
-struct Shared {
-    endpoint: Arc<Endpoint>,
-    /// The context of the user's messages. A context is the number of a message space; the next numbers are
-    /// the contexts of the other message spaces of this communicator.
-    context: u64,
-    /// The ranks to which a call may send and from which it may receive.
-    peers: Peers,
-    /// If this is an intercommunicator: the communicator of the local group.
-    local: Option<Communicator>,
-    /// The number of collective calls so far. The tag of a call's messages is derived from the number
-    /// before the call. All ranks make the same calls in the same order, so they get the same tags.
-    collectives: AtomicU32,
-    /// The number of persistent collective operations that have been prepared so far. The tags of their
-    /// messages are derived from this number in the same way.
-    persistent: AtomicU32,
-    /// The topology, if the communicator has one. It is set before the program gets the communicator.
-    topology: OnceLock<Topology>,
-    /// Whether the communicator has a name.
-    named: AtomicBool,
-    /// The other worlds to which ranks of the communicator belong: the first slot of each.
-    worlds: Vec<usize>,
-    /// Whether the communicator connects no worlds any more (`disconnect`).
-    disconnected: AtomicBool,
-    /// What `coll/` keeps with the communicator. The type belongs to that folder, which comes after this one.
-    attached: OnceLock<Box<dyn Any + Send + Sync>>,
-}
-
-impl Shared {
-    fn new(endpoint: Arc<Endpoint>, context: u64, peers: Peers) -> Arc<Self> {
-        Self::with(endpoint, context, peers, None)
-    }
-
-    fn with(
-        endpoint: Arc<Endpoint>,
-        context: u64,
-        peers: Peers,
-        local: Option<Communicator>,
-    ) -> Arc<Self> {
-        let (collectives, persistent) = (AtomicU32::new(0), AtomicU32::new(0));
-        let (topology, attached) = (OnceLock::new(), OnceLock::new());
-        let worlds = match endpoint.processes() == endpoint.world().len() {
-            true => Vec::new(),
-            false => {
-                let groups = [Some(peers.local()), peers.remote()].into_iter().flatten();
-                endpoint.other_worlds(groups.flat_map(Group::slots))
-            }
-        };
-        endpoint.bind(&worlds);
-        let disconnected = AtomicBool::new(false);
-        Arc::new(Self {
-            worlds,
-            disconnected,
-            endpoint,
-            context,
-            peers,
-            local,
-            collectives,
-            persistent,
-            topology,
-            named: AtomicBool::new(false),
-            attached,
-        })
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        if *self.named.get_mut() {
-            call::name_communicator(self.context, &[]);
-        }
-        self.unbind();
-    }
-}
-
-impl Shared {
-    /// Ends the bonds with other worlds that the communicator has made.
-    fn unbind(&self) {
-        if !self.disconnected.swap(true, Ordering::AcqRel) {
-            self.endpoint.unbind(&self.worlds);
-        }
-    }
 }
 
 impl fmt::Debug for Communicator {
@@ -527,238 +438,6 @@ impl Communicator {
     /// Returns the status of an operation if the operation is complete, and otherwise `None`.
     pub(crate) fn test(&self, id: u64) -> Result<Option<Status>> {
         self.shared.endpoint.test(id)?.map(|status| self.local(status)).transpose()
-    }
-
-    // ---- blocking calls ----
-
-    /// Sends `count` elements of `plan`'s type from `buf` to rank `dest`.
-    ///
-    /// Returns as soon as the program may change `buf` again. At that time the receiver may not have received
-    /// the message yet.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::Rank`] if `dest` is not a rank of the communicator.
-    /// - [`ErrorKind::Tag`] if `tag` is negative.
-    /// - [`ErrorKind::Engine`] if `buf` does not hold the elements, or if the packed size exceeds 2^63 - 1
-    ///   bytes.
-    /// - [`ErrorKind::NoMemory`] if memory runs out.
-    /// - [`ErrorKind::ProcAborted`] if a rank has died.
-    /// - [`ErrorKind::State`] if this process has left the job or is a forked child of a rank.
-    /// - [`ErrorKind::Other`] if another rank broke the protocol.
-    ///
-    /// If the call returns one of the first three errors, it has sent nothing.
-    #[doc(alias = "MPI_Send")]
-    pub fn send_elements<T: NoUninit>(
-        &self,
-        buf: &[T],
-        plan: &Plan,
-        count: u64,
-        dest: usize,
-        tag: i32,
-    ) -> Result<()> {
-        self.send_elements_at(buf, 0, plan, count, dest, tag)
-    }
-
-    /// Sends like [`send_elements`](Self::send_elements), but places the type's displacement 0 at byte `origin` of the
-    /// buffer. A type with negative displacements needs an `origin` above 0.
-    ///
-    /// # Errors
-    /// Returns the errors of [`send_elements`](Self::send_elements).
-    #[doc(alias = "MPI_Send")]
-    pub fn send_elements_at<T: NoUninit>(
-        &self,
-        buf: &[T],
-        origin: usize,
-        plan: &Plan,
-        count: u64,
-        dest: usize,
-        tag: i32,
-    ) -> Result<()> {
-        let layout = readable(buf, origin, plan, count, "buf")?;
-        // SAFETY: `buf` holds the elements (`readable` has checked this) and is borrowed until `finish`
-        // returns. When `finish` returns, the operation is complete or detached.
-        let started = unsafe { self.start_send(&layout, dest, tag, Space::User)? };
-        self.finish(started, "")?;
-        Ok(())
-    }
-
-    /// Receives at most `count` elements of `plan`'s type into `buf`.
-    ///
-    /// # Errors
-    /// - The errors of [`send_elements`](Self::send_elements), for `source` instead of `dest`.
-    /// - [`ErrorKind::Truncated`] if the message is longer than the receive. The receive then consumes the
-    ///   message, and writes no more bytes than fit in the elements.
-    /// - [`ErrorKind::Type`] if types are checked (`TYPEPACK_CHECK_TYPES=1`) and the message's basic types
-    ///   differ from the receive's. The receive then consumes the message and writes nothing.
-    #[doc(alias = "MPI_Recv")]
-    pub fn recv_elements<T: NoUninit + AnyBitPattern>(
-        &self,
-        buf: &mut [T],
-        plan: &Plan,
-        count: u64,
-        source: impl Into<Source>,
-        tag: impl Into<Tag>,
-    ) -> Result<Status> {
-        self.recv_elements_at(buf, 0, plan, count, source, tag)
-    }
-
-    /// Receives like [`recv_elements`](Self::recv_elements), but places the type's displacement 0 at byte `origin` of
-    /// the buffer.
-    ///
-    /// # Errors
-    /// Returns the errors of [`recv_elements`](Self::recv_elements).
-    #[doc(alias = "MPI_Recv")]
-    pub fn recv_elements_at<T: NoUninit + AnyBitPattern>(
-        &self,
-        buf: &mut [T],
-        origin: usize,
-        plan: &Plan,
-        count: u64,
-        source: impl Into<Source>,
-        tag: impl Into<Tag>,
-    ) -> Result<Status> {
-        let layout = writable(buf, origin, plan, count, "buf")?;
-        let (source, tag) = (source.into(), tag.into());
-        let source = self.sender(source)?;
-        check_receive_tag(tag)?;
-        let posting = Posting::new(layout, self.context(Space::User), source, tag)?;
-        // SAFETY: `buf` holds the elements (`writable` has checked this) and is mutably borrowed until
-        // `receive_now` returns. When `receive_now` returns, the operation is complete or detached.
-        // `Posting::new` takes the capacity from the plan.
-        let status = unsafe { self.shared.endpoint.receive_now(&posting)? };
-        self.local(status)
-    }
-
-    /// Sends one message and receives another at the same time. Neither operation waits for the other.
-    ///
-    /// # Errors
-    /// Returns the errors of [`send_elements`](Self::send_elements) and [`recv_elements`](Self::recv_elements).
-    #[doc(alias = "MPI_Sendrecv")]
-    #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-    pub fn sendrecv_elements<S: NoUninit, T: NoUninit + AnyBitPattern>(
-        &self,
-        send_buf: &[S],
-        send_plan: &Plan,
-        send_count: u64,
-        dest: usize,
-        send_tag: i32,
-        recv_buf: &mut [T],
-        recv_plan: &Plan,
-        recv_count: u64,
-        source: impl Into<Source>,
-        recv_tag: impl Into<Tag>,
-    ) -> Result<Status> {
-        let outgoing = readable(send_buf, 0, send_plan, send_count, "send_buf")?;
-        let incoming = writable(recv_buf, 0, recv_plan, recv_count, "recv_buf")?;
-        // SAFETY: `send_buf` and `recv_buf` hold the elements (`readable` and `writable` have checked this). They are
-        // borrowed until `send_receive` returns, one of them mutably, so they do not overlap.
-        unsafe {
-            self.send_receive(
-                (&outgoing, dest, send_tag),
-                (incoming, source.into(), recv_tag.into()),
-            )
-        }
-    }
-
-    /// Sends the elements of one layout and receives into another, and waits for both. Each is given with its rank and
-    /// its tag.
-    ///
-    /// # Safety
-    ///
-    /// - Until the call returns, the memory of the outgoing layout is readable and unchanged. The memory of the
-    ///   incoming layout is writable and nobody else accesses it. The two do not overlap.
-    #[inline]
-    pub(crate) unsafe fn send_receive(
-        &self,
-        (outgoing, dest, send_tag): (&Elements<&Plan>, usize, i32),
-        (incoming, source, recv_tag): (Elements<&Plan>, Source, Tag),
-    ) -> Result<Status> {
-        let source = self.sender(source)?;
-        check_receive_tag(recv_tag)?;
-        let posting = Posting::new(incoming, self.context(Space::User), source, recv_tag)?;
-        let dest = self.process(dest, "dest", ErrorKind::Rank)?;
-        check_tag(send_tag)?;
-        let bytes = outgoing.plan.packed_bytes(outgoing.count)?;
-        let context = self.context(Space::User);
-        let label = Label { context, tag: send_tag, bytes, types: OF_LAYOUT };
-        // SAFETY: the caller guarantees the memory of both layouts until this function returns (the condition of `#
-        // Safety`). When `send_receive` returns, nobody uses their memory any more. `bytes` is the packed size of the
-        // outgoing elements, and `Posting::new` takes the capacity from the plan.
-        let status = unsafe {
-            let outgoing = (outgoing, label, dest, SendMode::Standard);
-            self.shared.endpoint.send_receive(outgoing, &posting)?
-        };
-        self.local(status)
-    }
-
-    /// Waits for a message, and receives it into the layout that `room` returns for its status.
-    ///
-    /// # Safety
-    ///
-    /// - Until the call returns, the memory of the layout is writable and nobody else accesses it.
-    pub(crate) unsafe fn receive_of_any_length<'a>(
-        &self,
-        source: Source,
-        tag: Tag,
-        room: impl FnOnce(Status) -> Elements<&'a Plan>,
-    ) -> Result<Status> {
-        let source = self.sender(source)?;
-        check_receive_tag(tag)?;
-        let endpoint = &self.shared.endpoint;
-        let taken = endpoint.take(self.context(Space::User), source, tag, true)?;
-        let taken = taken.ok_or_else(|| {
-            Error::new(ErrorKind::Internal, "source", "a waiting probe ended without a message")
-        })?;
-        let layout = room(taken.status());
-        let capacity = layout.plan.packed_bytes(layout.count)?;
-        // SAFETY: the caller guarantees the memory of the layout until this function returns (the condition of
-        // `# Safety`), and then the receive is complete or detached. `capacity` is the packed size of the layout.
-        let started = unsafe { endpoint.receive_taken(&layout, capacity, taken)? };
-        self.finish(self.local_start(started)?, "")
-    }
-
-    /// Waits for a message that a receive with these arguments would match, and returns its status. The
-    /// message stays in its queue.
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::Rank`] if `source` is not a rank of the communicator, [`ErrorKind::Tag`] if `tag`
-    /// is negative, [`ErrorKind::ProcAborted`] if a rank has died, [`ErrorKind::State`] if this process has left the
-    /// job or is a forked child of a rank, [`ErrorKind::Other`] if another rank broke the protocol, and
-    /// [`ErrorKind::NoMemory`] if memory runs out.
-    #[doc(alias = "MPI_Probe")]
-    pub fn probe(&self, source: impl Into<Source>, tag: impl Into<Tag>) -> Result<Status> {
-        let found = self.look(source.into(), tag.into(), true)?;
-        found.ok_or_else(|| {
-            Error::new(ErrorKind::Internal, "probe", "a waiting probe ended without a message")
-        })
-    }
-
-    /// Returns the status of the message that a receive with these arguments would match now, or `None` if no
-    /// such message has arrived.
-    ///
-    /// # Errors
-    /// Returns the errors of [`probe`](Self::probe).
-    #[doc(alias = "MPI_Iprobe")]
-    pub fn iprobe(&self, source: impl Into<Source>, tag: impl Into<Tag>) -> Result<Option<Status>> {
-        self.look(source.into(), tag.into(), false)
-    }
-
-    fn look(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Status>> {
-        let source = self.sender(source)?;
-        check_receive_tag(tag)?;
-        let found = self.shared.endpoint.probe(self.context(Space::User), source, tag, wait)?;
-        found.map(|status| self.local(status)).transpose()
-    }
-
-    /// Moves some or all of the messages that can move now, and does not wait. A program should call this
-    /// function now and then during long computations, because messages move only while a call runs.
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::ProcAborted`] if a rank has died, [`ErrorKind::State`] if this process has left the job or
-    /// is a forked child of a rank, [`ErrorKind::Other`] if another rank broke the protocol, and
-    /// [`ErrorKind::NoMemory`] if memory runs out.
-    pub fn progress(&self) -> Result<()> {
-        self.shared.endpoint.progress()
     }
 }
 

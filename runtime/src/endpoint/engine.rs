@@ -252,6 +252,12 @@ impl MessageEngine {
         self.fabric.has_left(slot.index())
     }
 
+    /// Returns whether the process in a slot sends nothing more to this one, which leaves the job: the process is this one,
+    /// has left, or leaves too and has sent everything.
+    pub fn sends_no_more(&self, slot: Process) -> bool {
+        slot.index() == self.fabric.rank() || self.fabric.sends_no_more(slot.index())
+    }
+
     /// Wakes the process in a slot if it sleeps, after a change of memory that it waits for.
     #[inline]
     pub fn ring(&self, slot: Process) {

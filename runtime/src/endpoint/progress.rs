@@ -21,7 +21,10 @@
 
 mod blocking;
 mod bonds;
+mod described;
 mod leaving;
+mod messages;
+mod operations;
 mod packed;
 mod policy;
 mod record;
@@ -49,7 +52,7 @@ use crate::sys::fork;
 use crate::transport::link::fabric::Fabric;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use typepack_engine::Elements;
@@ -100,6 +103,8 @@ pub struct Endpoint {
     contexts: AtomicU64,
     /// The communicators with ranks of other worlds, and the way to the launcher.
     bonds: Bonds,
+    /// Whether this process has told the others that it leaves the job and sends nothing more (`leaving.rs`).
+    announced: AtomicBool,
 }
 
 impl Endpoint {
@@ -125,6 +130,7 @@ impl Endpoint {
             wanting: AtomicUsize::new(0),
             contexts: AtomicU64::new(1),
             bonds: Bonds::default(),
+            announced: AtomicBool::new(false),
         }
     }
 
@@ -238,97 +244,6 @@ impl Endpoint {
         if state.sleepers.polled && (state.news() != news || state.core.has_continuation()) {
             self.fabric.wake_waiting();
         }
-    }
-
-    /// Starts a standard send.
-    ///
-    /// # Safety
-    ///
-    /// - The arguments meet the conditions of [`MessageEngine::send`].
-    ///
-    /// # Errors
-    /// Returns the errors of [`MessageEngine::send`], `ErrorKind::State` after finalization or in a forked child, and
-    /// `ErrorKind::Internal` after a panic inside the library.
-    pub unsafe fn send(
-        &self,
-        layout: &Elements<&Plan>,
-        label: Label,
-        dest: Process,
-    ) -> Result<Operation> {
-        let status = Status { source: self.rank(), tag: label.tag, bytes: label.bytes };
-        // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for `layout` and `label`.
-        // The standard mode lends no memory.
-        let pending = unsafe { self.send_as(layout, label, dest, SendMode::Standard)? };
-        Ok(pending.map_or(Operation::Done(status), Operation::Pending))
-    }
-
-    /// Starts a send in the mode `mode`. Returns the number of the send if the send is pending, and `None` if the send
-    /// is complete ([`MessageEngine::start_send`] says why it returns no status).
-    ///
-    /// # Safety
-    ///
-    /// - The arguments meet the conditions of [`MessageEngine::send`].
-    ///
-    /// # Errors
-    /// Returns the errors of [`MessageEngine::send`], `ErrorKind::State` after finalization or in a forked child, and
-    /// `ErrorKind::Internal` after a panic inside the library.
-    #[inline]
-    pub unsafe fn send_as(
-        &self,
-        layout: &Elements<&Plan>,
-        label: Label,
-        dest: Process,
-        mode: SendMode,
-    ) -> Result<Option<u64>> {
-        let mut state = self.lock()?;
-        let news = state.news();
-        // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for all four arguments
-        // (the only condition of `# Safety`).
-        let pending = unsafe { state.core.engine.start_send(layout, label, dest, mode)? };
-        self.settle(&mut state, news, pending)?;
-        Ok(pending)
-    }
-
-    /// Finds the message that a receive would match now, removes it from the queue of unexpected
-    /// messages, and returns it. If there is no such message, waits for one if `wait` is true, and
-    /// otherwise returns `None`.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Endpoint::attend`].
-    pub fn take(
-        &self,
-        context: u64,
-        source: Sender,
-        tag: Tag,
-        wait: bool,
-    ) -> Result<Option<Taken>> {
-        let look = |engine: &mut MessageEngine| engine.take(context, source, tag);
-        let awaited = Awaited::Message { call: "Communicator::recv", context, source, tag };
-        if wait { self.attend(&awaited, look).map(Some) } else { self.poll_briefly(look) }
-    }
-
-    /// Starts the receive of a message that [`Endpoint::take`] returned.
-    ///
-    /// # Safety
-    ///
-    /// - The arguments meet the conditions of [`MessageEngine::receive`].
-    ///
-    /// # Errors
-    /// Returns the errors of [`Endpoint::receive`].
-    pub unsafe fn receive_taken(
-        &self,
-        layout: &Elements<&Plan>,
-        capacity: u64,
-        taken: Taken,
-    ) -> Result<Operation> {
-        let mut state = self.lock()?;
-        let news = state.news();
-        // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `layout` and
-        // `capacity`, and `receive_taken` has no others.
-        let started = unsafe { state.core.engine.receive_taken(layout, capacity, taken)? };
-        let pending = started.pending();
-        self.settle(&mut state, news, pending)?;
-        Ok(started)
     }
 
     /// Waits until `look` returns an answer. `awaited` says what the call waits for. The endpoint calls `look` often,
@@ -469,30 +384,6 @@ impl Endpoint {
         }
     }
 
-    /// Starts a receive.
-    ///
-    /// # Safety
-    ///
-    /// - `posting` meets the conditions of [`MessageEngine::receive`].
-    ///
-    /// # Errors
-    /// Returns the errors of [`MessageEngine::receive`], `ErrorKind::State` after finalization or in a forked child,
-    /// and `ErrorKind::Internal` after a panic inside the library.
-    pub unsafe fn receive(&self, posting: &Posting<'_>) -> Result<Operation> {
-        let mut state = self.lock()?;
-        let news = state.news();
-        // Tell the engine that the caller goes on to other work after this call.
-        state.core.engine.set_patient(false);
-        // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`.
-        let started = unsafe { state.core.engine.receive(posting) };
-        let settled = started.and_then(|started| {
-            self.settle(&mut state, news, started.pending())?;
-            Ok(started)
-        });
-        state.core.engine.set_patient(true);
-        settled
-    }
-
     /// Runs the turn that follows the start of an operation, whose number is `pending` unless the operation is
     /// complete. If the turn fails, the caller never learns the number, so this function detaches the operation from
     /// its memory.
@@ -507,62 +398,6 @@ impl Endpoint {
             return Err(error);
         }
         Ok(())
-    }
-
-    /// Waits for a request. When the call returns, nobody uses the operation's memory any more, even if the
-    /// call returns an error. `call` is the name of the method that waits, or empty for a blocking send or receive.
-    ///
-    /// # Errors
-    /// Returns the error of the operation, or an error under the conditions of [`Endpoint::attend`].
-    pub fn wait(&self, id: u64, call: &'static str) -> Result<Status> {
-        let waited = self.lock().and_then(|state| self.wait_for(state, id, call));
-        self.ended(id, waited)
-    }
-
-    /// Waits for a request. If the wait unwinds, detaches the operation from its memory.
-    fn wait_for(
-        &self,
-        state: MutexGuard<'_, State>,
-        id: u64,
-        call: &'static str,
-    ) -> Result<Result<Status>> {
-        let guard = OnUnwind::new(|| self.detach(id));
-        let awaited = Awaited::Request(id, call);
-        let waited = self.wait_until(state, NAP, &awaited, |core| core.engine.requests().fetch(id));
-        guard.disarm();
-        waited
-    }
-
-    /// Returns the result of a wait. If the wait has failed, the function first detaches the operation.
-    fn ended(&self, id: u64, waited: Result<Result<Status>>) -> Result<Status> {
-        match waited {
-            Ok(result) => result,
-            Err(error) => {
-                self.detach(id);
-                Err(error)
-            }
-        }
-    }
-
-    /// Runs one turn. Returns the result of a request if the request is then complete.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Endpoint::wait`].
-    pub fn test(&self, id: u64) -> Result<Option<Status>> {
-        let tested = self.attentive().and_then(|mut state| {
-            let result = state.core.engine.requests().fetch(id);
-            match result {
-                None => self.fabric.failure().map_or(Ok(None), Err),
-                done => Ok(done),
-            }
-        });
-        match tested {
-            Ok(result) => result.transpose(),
-            Err(error) => {
-                self.detach(id);
-                Err(error)
-            }
-        }
     }
 
     /// Detaches an operation from its memory; see [`MessageEngine::detach`].
@@ -593,129 +428,6 @@ impl Endpoint {
                 self.doze(state, Awaits::Continuation, NAP).unwrap_or_else(PoisonError::into_inner);
         }
         self.notify(&mut state, news);
-    }
-
-    /// Adds a source of progress. The function calls `make` with the number of the new source.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn register<S: ProgressSource>(&self, make: impl FnOnce(u32) -> S) -> Result<()> {
-        self.with_core(|core| core.register(make))
-    }
-
-    /// Calls `change` with the engine and the sources of progress.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn with_core<R>(&self, change: impl FnOnce(&mut Core) -> R) -> Result<R> {
-        Ok(change(&mut self.lock()?.core))
-    }
-
-    /// Reports something that a thread of this process has done for a source of progress, for example the end
-    /// of work that ran without the lock. Then wakes the waiting threads, so that they look again.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library. In both cases `report` was not called.
-    pub fn report(&self, report: impl FnOnce(&mut Core)) -> Result<()> {
-        let mut state = self.lock()?;
-        let news = state.news();
-        report(&mut state.core);
-        state.core.look_around();
-        self.notify(&mut state, news);
-        Ok(())
-    }
-
-    /// Starts an operation of a source of progress and waits for it. `awaited` says for what. The call takes the lock
-    /// only once.
-    /// `start` starts the operation and returns a value that is passed to `done` and `abandon`. `done`
-    /// returns the result once the operation is complete. If the wait fails or unwinds, this function calls
-    /// `abandon`, which detaches the operation, and repeats the call until `abandon` returns true.
-    ///
-    /// # Errors
-    /// Returns the errors of `start` and of the wait, `ErrorKind::State` after finalization or in a forked child, and
-    /// `ErrorKind::Internal` after a panic inside the library.
-    #[inline]
-    pub fn run<T: Copy, R>(
-        &self,
-        awaited: &Awaited,
-        start: impl FnOnce(&mut Core) -> Result<T>,
-        mut done: impl FnMut(&mut Core, T) -> Option<R>,
-        mut abandon: impl FnMut(&mut Core, T) -> bool,
-    ) -> Result<R> {
-        let mut state = self.lock()?;
-        let news = state.news();
-        let started = start(&mut state.core);
-        self.notify(&mut state, news);
-        let token = started?;
-        if let Some(answer) = done(&mut state.core, token) {
-            self.turn_unless_idle(&mut state)?;
-            return Ok(answer);
-        }
-        let mut guard = OnUnwind::new(|| self.let_go(|core| abandon(core, token)));
-        let waited = self.wait_until(state, NAP, awaited, |core| done(core, token));
-        if waited.is_err() {
-            guard.call();
-        }
-        guard.disarm();
-        waited
-    }
-
-    /// Starts an operation of a source of progress, and runs one turn.
-    ///
-    /// # Errors
-    /// Returns the errors of `start`, `ErrorKind::State` after finalization or in a forked child, and
-    /// `ErrorKind::Internal` after a panic inside the library.
-    pub fn begin(&self, start: impl FnOnce(&mut Core) -> Result<Operation>) -> Result<Operation> {
-        let mut state = self.lock()?;
-        let news = state.news();
-        // Tell the engine that the caller goes on to other work after this call.
-        state.core.engine.set_patient(false);
-        let started = start(&mut state.core);
-        let settled = started.and_then(|started| {
-            self.settle(&mut state, news, started.pending())?;
-            Ok(started)
-        });
-        state.core.engine.set_patient(true);
-        settled
-    }
-
-    /// Starts operations of a source of progress that have no number for the caller, and runs one turn. In contrast to
-    /// [`begin`](Self::begin), the engine counts the caller as a thread that waits for the operations. If the turn
-    /// fails, the next turn returns its error: the operations have started.
-    ///
-    /// # Errors
-    /// Returns the errors of `start`, `ErrorKind::State` after finalization or in a forked child, and
-    /// `ErrorKind::Internal` after a panic inside the library.
-    pub fn start<R>(&self, start: impl FnOnce(&mut Core) -> Result<R>) -> Result<R> {
-        let mut state = self.lock()?;
-        let news = state.news();
-        let started = start(&mut state.core)?;
-        self.go_on(&mut state, news);
-        Ok(started)
-    }
-
-    /// Returns the status of the message that a receive would match now. If there is none, waits for one
-    /// if `wait` is true, and otherwise returns `None`.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Endpoint::attend`].
-    pub fn probe(
-        &self,
-        context: u64,
-        source: Sender,
-        tag: Tag,
-        wait: bool,
-    ) -> Result<Option<Status>> {
-        if wait {
-            let awaited = Awaited::Message { call: "Communicator::probe", context, source, tag };
-            let found = self.attend(&awaited, |engine| engine.probe(context, source, tag))?;
-            return Ok(Some(found));
-        }
-        let mut state = self.attentive()?;
-        let found = state.core.engine.probe(context, source, tag);
-        drop(state);
-        if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
     /// Runs one turn. A program calls this function between the parts of a long computation.

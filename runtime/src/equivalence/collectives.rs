@@ -2,29 +2,29 @@
 //! `scope.rs` the nonblocking forms.
 
 use super::buffer::{Buffer, BufferMut};
-use super::divide::{self, Kind, Side};
+use super::divide::{self, Buffers, Kind};
 use crate::Result;
 use crate::coll::Root;
 use crate::comm::Communicator;
 
 /// Returns a buffer for sending as one side of a call.
-pub(super) fn one<T, S: Buffer<T> + ?Sized>(send: &S) -> Result<Side<'_>> {
-    send.sequence("send").map(Side::One)
+pub(super) fn one<T, S: Buffer<T> + ?Sized>(send: &S) -> Result<Buffers<'_>> {
+    send.sequence("send").map(Buffers::One)
 }
 
 /// Returns a buffer for receiving as one side of a call.
-pub(super) fn one_mut<T, R: BufferMut<T> + ?Sized>(recv: &mut R) -> Result<Side<'_>> {
-    recv.sequence_mut("recv").map(Side::One)
+pub(super) fn one_mut<T, R: BufferMut<T> + ?Sized>(recv: &mut R) -> Result<Buffers<'_>> {
+    recv.sequence_mut("recv").map(Buffers::One)
 }
 
 /// Returns the buffers of the parts as one side of a call.
-pub(super) fn several<T, S: Buffer<T>>(send: &[S]) -> Result<Side<'_>> {
-    send.iter().map(|part| part.sequence("send")).collect::<Result<_>>().map(Side::Parts)
+pub(super) fn several<T, S: Buffer<T>>(send: &[S]) -> Result<Buffers<'_>> {
+    send.iter().map(|part| part.sequence("send")).collect::<Result<_>>().map(Buffers::Parts)
 }
 
 /// Returns the buffers of the parts as one side of a call.
-pub(super) fn several_mut<T, R: BufferMut<T>>(recv: &mut [R]) -> Result<Side<'_>> {
-    recv.iter_mut().map(|part| part.sequence_mut("recv")).collect::<Result<_>>().map(Side::Parts)
+pub(super) fn several_mut<T, R: BufferMut<T>>(recv: &mut [R]) -> Result<Buffers<'_>> {
+    recv.iter_mut().map(|part| part.sequence_mut("recv")).collect::<Result<_>>().map(Buffers::Parts)
 }
 
 impl Communicator {
@@ -32,8 +32,8 @@ impl Communicator {
     pub(super) fn move_now<'a>(
         &self,
         kind: Kind<'_>,
-        send: impl FnOnce() -> Result<Side<'a>>,
-        recv: impl FnOnce() -> Result<Side<'a>>,
+        send: impl FnOnce() -> Result<Buffers<'a>>,
+        recv: impl FnOnce() -> Result<Buffers<'a>>,
     ) -> Result<()> {
         divide::call(self, kind, send, recv, Self::skip_collective, |call| {
             // SAFETY: `call` reads and writes only data of the buffers that `send` and `recv` return, and the written
@@ -208,7 +208,7 @@ impl Communicator {
     /// of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Allgather")]
     pub fn all_gather_in_place<T, R: BufferMut<T> + ?Sized>(&self, values: &mut R) -> Result<()> {
-        self.move_now(Kind::AllGather { counts: None }, || Ok(Side::None), || one_mut(values))
+        self.move_now(Kind::AllGather { counts: None }, || Ok(Buffers::None), || one_mut(values))
     }
 
     /// Copies `send` of rank `i` into the `i`th part of `recv` of every rank. `counts[i]` is the number of items from
@@ -277,7 +277,7 @@ impl Communicator {
     /// of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Alltoall")]
     pub fn all_to_all_in_place<T, R: BufferMut<T> + ?Sized>(&self, values: &mut R) -> Result<()> {
-        self.move_now(Kind::AllToAll { counts: None }, || Ok(Side::None), || one_mut(values))
+        self.move_now(Kind::AllToAll { counts: None }, || Ok(Buffers::None), || one_mut(values))
     }
 
     /// Copies the `j`th part of `send` of rank `i` into the `i`th part of `recv` of rank `j`. This rank sends

@@ -43,7 +43,7 @@ pub(super) enum Kind<'k> {
 
 /// The buffers on one side of a call, for sending or for receiving.
 #[derive(Debug)]
-pub(super) enum Side<'a> {
+pub(super) enum Buffers<'a> {
     /// The call sends what is in the receiving buffer, or does not use this side.
     None,
     /// One buffer, which the call may divide.
@@ -57,7 +57,7 @@ struct Divided<'a> {
     argument: &'static str,
     /// The name of the counts, if there are any.
     counted: &'static str,
-    side: &'a Side<'a>,
+    side: &'a Buffers<'a>,
 }
 
 /// The parts of a call.
@@ -80,15 +80,15 @@ struct Parts<'a> {
 pub(super) fn call<'a, R>(
     comm: &Communicator,
     kind: Kind<'_>,
-    send: impl FnOnce() -> Result<Side<'a>>,
-    recv: impl FnOnce() -> Result<Side<'a>>,
+    send: impl FnOnce() -> Result<Buffers<'a>>,
+    recv: impl FnOnce() -> Result<Buffers<'a>>,
     skip: impl FnOnce(&Communicator),
     make: impl FnOnce(&Collective<'_>) -> Result<R>,
 ) -> Result<R> {
     let (sends, receives) = uses(comm, kind);
     let sides = || {
-        let send = if sends { send()? } else { Side::None };
-        Ok((send, if receives { recv()? } else { Side::None }))
+        let send = if sends { send()? } else { Buffers::None };
+        Ok((send, if receives { recv()? } else { Buffers::None }))
     };
     let (send, recv) = match sides() {
         Ok(sides) => sides,
@@ -108,9 +108,9 @@ pub(super) fn call<'a, R>(
         (_, Some(neighbors)) => Collective::Neighbors { neighbors, send: &sent, receive },
         (_, None) => {
             let equal = matches!(kind, Kind::AllToAll { counts: None })
-                && matches!(&recv, Side::One(_))
-                && !matches!(&send, Side::Parts(_));
-            let send = (!matches!(&send, Side::None)).then_some(&*sent);
+                && matches!(&recv, Buffers::One(_))
+                && !matches!(&send, Buffers::Parts(_));
+            let send = (!matches!(&send, Buffers::None)).then_some(&*sent);
             match equal {
                 true => Collective::AlltoallEqual { send, receive },
                 false => Collective::Alltoall { send, receive },
@@ -151,8 +151,8 @@ fn neighbors<'a>(comm: &'a Communicator, kind: Kind<'_>) -> Result<Option<&'a Ne
 fn parts<'a>(
     comm: &Communicator,
     kind: Kind<'_>,
-    send: &'a Side<'a>,
-    recv: &'a Side<'a>,
+    send: &'a Buffers<'a>,
+    recv: &'a Buffers<'a>,
 ) -> Result<Parts<'a>> {
     let ranks = comm.peers().size();
     let sent = Divided { argument: "send", counted: "counts", side: send };
@@ -196,7 +196,7 @@ fn parts<'a>(
             let (sources, destinations) = neighbors.map_or((0, 0), lengths);
             let (sends, receives) = counts.unzip();
             let sent = Divided { counted: "send_counts", ..sent };
-            let (equal, sent) = (matches!(send, Side::One(_)), sent.parts(destinations, sends)?);
+            let (equal, sent) = (matches!(send, Buffers::One(_)), sent.parts(destinations, sends)?);
             let received = Divided { counted: "recv_counts", ..received };
             let receive = received.parts(sources, receives)?;
             if equal && counts.is_none() && !sent.is_empty() && !receive.is_empty() {
@@ -220,22 +220,22 @@ impl<'a> Divided<'a> {
     /// Returns the whole buffer as one part; `None` if there is no buffer.
     fn whole(&self) -> Option<Elements<&'a Plan>> {
         match self.side {
-            Side::One(sequence) => Some(sequence.whole()),
-            Side::None | Side::Parts(_) => None,
+            Buffers::One(sequence) => Some(sequence.whole()),
+            Buffers::None | Buffers::Parts(_) => None,
         }
     }
 
     /// Divides the side into `number` parts. If there are counts, part `i` has `counts[i]` items.
     fn parts(&self, number: usize, counts: Option<&[usize]>) -> Result<Vec<Elements<&'a Plan>>> {
         let sequence = match self.side {
-            Side::None => return Ok(Vec::new()),
-            Side::Parts(sequences) if sequences.len() == number => {
+            Buffers::None => return Ok(Vec::new()),
+            Buffers::Parts(sequences) if sequences.len() == number => {
                 return Ok(sequences.iter().map(Sequence::whole).collect());
             }
-            Side::Parts(sequences) => {
+            Buffers::Parts(sequences) => {
                 return Err(wrong_number(self.argument, sequences.len(), number));
             }
-            Side::One(sequence) => sequence,
+            Buffers::One(sequence) => sequence,
         };
         if self.argument == "recv" && number > 1 {
             sequence.check_disjoint(self.argument)?;

@@ -7,7 +7,7 @@
 
 use super::buffer::{Buffer, BufferMut};
 use super::collectives::{one, one_mut, several, several_mut};
-use super::divide::{self, Kind, Side};
+use super::divide::{self, Buffers, Kind};
 use crate::Result;
 use crate::coll::{Collective, Root};
 use crate::comm::{Communicator, Request, Scope, Source, Space, Tag};
@@ -93,8 +93,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     fn move_later(
         &'scope self,
         kind: Kind<'_>,
-        send: impl FnOnce() -> Result<Side<'env>>,
-        recv: impl FnOnce() -> Result<Side<'env>>,
+        send: impl FnOnce() -> Result<Buffers<'env>>,
+        recv: impl FnOnce() -> Result<Buffers<'env>>,
     ) -> Result<Request<'scope>> {
         divide::call(self.comm(), kind, send, recv, Communicator::skip_started, |call| {
             // SAFETY: `call` reads and writes only data of the buffers that `send` and `recv` return, and the written
@@ -221,7 +221,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         values: &'env mut R,
     ) -> Result<Request<'scope>> {
         let kind = Kind::AllGather { counts: None };
-        self.move_later(kind, || Ok(Side::None), || one_mut(values))
+        self.move_later(kind, || Ok(Buffers::None), || one_mut(values))
     }
 
     /// Starts a gather of parts of different lengths to all ranks; see [`Communicator::all_gather_varcount`].
@@ -279,7 +279,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         values: &'env mut R,
     ) -> Result<Request<'scope>> {
         let kind = Kind::AllToAll { counts: None };
-        self.move_later(kind, || Ok(Side::None), || one_mut(values))
+        self.move_later(kind, || Ok(Buffers::None), || one_mut(values))
     }
 
     /// Starts an exchange of parts of different lengths between all ranks; see [`Communicator::all_to_all_varcount`].

@@ -2,7 +2,8 @@
 //! `guard.rs` makes them safe.
 
 use super::marks::{Arrivals, Marks};
-use super::table::{End, Partitions};
+use super::round::End;
+use super::table::PartitionTable;
 use crate::comm::{Communicator, Space, check_tag};
 use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::message::label::SPACES;
@@ -47,7 +48,7 @@ impl Handle {
     fn new<R>(
         comm: &Communicator,
         prepare: impl FnOnce(
-            &mut Partitions,
+            &mut PartitionTable,
             &mut crate::endpoint::engine::MessageEngine,
         ) -> Result<(u32, R)>,
     ) -> Result<(Self, R)> {
@@ -60,11 +61,13 @@ impl Handle {
     ///
     /// # Safety
     ///
-    /// - The conditions of [`Partitions::start`] hold.
+    /// - The conditions of [`PartitionTable::start`] hold.
     unsafe fn start(&self) -> Result<Operation> {
         self.endpoint.begin(|core| {
             // SAFETY: the caller promises for this function (`# Safety`) what the other one asks for.
-            core.with(|table: &mut Partitions, engine| unsafe { table.start(engine, self.index) })?
+            core.with(|table: &mut PartitionTable, engine| unsafe {
+                table.start(engine, self.index)
+            })?
         })
     }
 
@@ -86,7 +89,8 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.endpoint.let_go(|core| {
             // Without the table there is nothing to free.
-            let _gone = core.with(|table: &mut Partitions, engine| table.free(engine, self.index));
+            let _gone =
+                core.with(|table: &mut PartitionTable, engine| table.free(engine, self.index));
             true
         });
     }
@@ -255,7 +259,9 @@ impl RawSend {
     fn pass_on(&self, is_first: bool) -> Result<()> {
         match (is_first, &self.handle) {
             (true, Some(handle)) => handle.endpoint.start(|core| {
-                core.with(|table: &mut Partitions, engine| table.send_ready(engine, handle.index))
+                core.with(|table: &mut PartitionTable, engine| {
+                    table.send_ready(engine, handle.index)
+                })
             }),
             (true, None) => {
                 self.marks.take(|_| ());
@@ -360,5 +366,5 @@ impl RawReceive {
 /// # Errors
 /// Returns [`ErrorKind::State`] after finalization or in a forked child.
 pub(crate) fn register(endpoint: &Endpoint) -> Result<()> {
-    endpoint.register(Partitions::new)
+    endpoint.register(PartitionTable::new)
 }

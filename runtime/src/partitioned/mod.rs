@@ -7,6 +7,9 @@ mod calls;
 mod guard;
 mod hello;
 mod marks;
+mod receive;
+mod round;
+mod send;
 mod table;
 
 pub(crate) use calls::register;

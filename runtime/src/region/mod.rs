@@ -40,7 +40,7 @@ use typepack_engine::reserve::insist;
 /// The words that a rank sends to all other ranks after one of the steps above: a [`ReplyWord`], then the offset of the
 /// rank's part in its heap and the length of the part, both in bytes. The last two words have a meaning only after
 /// step 1, and only if step 1 succeeded.
-type Words = [u64; 3];
+type StepAnswer = [u64; 3];
 
 /// The kind of the error if the memory of ranks cannot be shared.
 const SHARED: ErrorKind = ErrorKind::Window(WindowErrorKind::Shared);
@@ -281,9 +281,9 @@ fn take(comm: &Communicator, bytes: usize, populate: bool) -> Result<OwnPart> {
 
 /// Returns the parts of all ranks. `all` holds what each rank has told the others after step 1: where its
 /// part is.
-fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> {
+fn find(comm: &Communicator, own: &OwnPart, all: &[StepAnswer]) -> Result<Vec<Part>> {
     let heaps = memory::heaps();
-    let part = |(rank, &[_, offset, bytes]): (usize, &Words)| {
+    let part = |(rank, &[_, offset, bytes]): (usize, &StepAnswer)| {
         if rank == comm.rank() {
             return own.part(all.len(), bytes as usize);
         }
@@ -297,8 +297,9 @@ fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> 
 /// Returns the result of a step if all ranks have succeeded. Otherwise returns an error that names the
 /// first rank that failed; if this rank itself failed because memory ran out, returns this rank's own
 /// error.
-fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
-    let class = |(rank, words): (usize, &Words)| Some((rank, ReplyWord::of(words[0]).class()?));
+fn all_could<T>(all: &[StepAnswer], mine: Result<T>, what: &str) -> Result<T> {
+    let class =
+        |(rank, words): (usize, &StepAnswer)| Some((rank, ReplyWord::of(words[0]).class()?));
     match (all.iter().enumerate().find_map(class), mine) {
         (None, mine) => mine,
         (Some(_), Err(error)) if matches!(error.kind(), ErrorKind::NoMemory | SHARED) => Err(error),

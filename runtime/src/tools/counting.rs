@@ -18,6 +18,7 @@ pub(crate) enum Subject {
     Windows,
     Files,
     Waits,
+    Partitions,
     // The kinds of events.
     MessageMatched,
     MessageUnexpected,
@@ -48,6 +49,23 @@ static ASKED: Mutex<[u64; SUBJECTS]> = Mutex::new([0; SUBJECTS]);
 pub(crate) fn count_access(counter: Counter) {
     if is_wanted(Subject::Windows) {
         counter.add(1);
+    }
+}
+
+/// Counts a partition of a send that is ready, and its `bytes`, if somebody asks for that.
+#[inline]
+pub(crate) fn count_ready(bytes: u64) {
+    if is_wanted(Subject::Partitions) {
+        Counter::PARTITIONS_READY.add(1);
+        Counter::PARTITION_BYTES.add(bytes);
+    }
+}
+
+/// Counts partitions of a receive that have arrived, if somebody asks for that.
+#[inline]
+pub(crate) fn count_arrived(partitions: u32) {
+    if is_wanted(Subject::Partitions) {
+        Counter::PARTITIONS_ARRIVED.add(partitions.into());
     }
 }
 
@@ -96,14 +114,14 @@ fn change(subject: Subject, to: impl FnOnce(u64) -> u64) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counter(usize);
 
-/// Names of the ways of a collective call, in the order of [`Way`].
-pub(crate) const WAYS: [&str; 4] = ["cells", "messages", "nonblocking", "persistent"];
+/// Names of the kinds of collective calls in the counters, in the order of [`CallKind`].
+pub(crate) const CALL_KINDS: [&str; 4] = ["cells", "messages", "nonblocking", "persistent"];
 
 /// How a collective call moves its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum CallKind {
     /// A blocking call through memory that the ranks share.
-    Cells,
+    Flags,
     /// A blocking call by messages.
     Messages,
     /// A nonblocking call.
@@ -116,7 +134,7 @@ pub(crate) enum Way {
 const OPERATIONS: usize = 13;
 
 /// Number of counters that do not belong to collective calls.
-const PLAIN: usize = 10;
+const PLAIN: usize = 13;
 
 impl Counter {
     pub const PUTS: Self = Self(0);
@@ -130,11 +148,14 @@ impl Counter {
     pub const SLEEPS: Self = Self(8);
     /// Time asleep in nanoseconds.
     pub const ASLEEP: Self = Self(9);
+    pub const PARTITIONS_READY: Self = Self(10);
+    pub const PARTITION_BYTES: Self = Self(11);
+    pub const PARTITIONS_ARRIVED: Self = Self(12);
 
-    /// Returns the counter of the calls of an operation, whose number is that of its `CollectiveName`, in one way.
+    /// Returns the counter of the calls of an operation, whose number is that of its `CollectiveName`, of one kind.
     #[inline]
-    pub fn of_collective(operation: usize, way: Way) -> Self {
-        Self(PLAIN + operation * WAYS.len() + way as usize)
+    pub fn of_collective(operation: usize, kind: CallKind) -> Self {
+        Self(PLAIN + operation * CALL_KINDS.len() + kind as usize)
     }
 
     /// Adds `amount`.
@@ -149,8 +170,8 @@ impl Counter {
     }
 }
 
-static COUNTS: [AtomicU64; PLAIN + OPERATIONS * WAYS.len()] =
-    [const { AtomicU64::new(0) }; PLAIN + OPERATIONS * WAYS.len()];
+static COUNTS: [AtomicU64; PLAIN + OPERATIONS * CALL_KINDS.len()] =
+    [const { AtomicU64::new(0) }; PLAIN + OPERATIONS * CALL_KINDS.len()];
 
 #[cfg(test)]
 mod tests {
@@ -176,11 +197,11 @@ mod tests {
     fn every_operation_has_its_own_counters() {
         let all: std::collections::BTreeSet<usize> = (0..OPERATIONS)
             .flat_map(|operation| {
-                [Way::Cells, Way::Messages, Way::Nonblocking, Way::Persistent]
-                    .map(|way| Counter::of_collective(operation, way).0)
+                [CallKind::Flags, CallKind::Messages, CallKind::Nonblocking, CallKind::Persistent]
+                    .map(|kind| Counter::of_collective(operation, kind).0)
             })
             .collect();
-        assert_eq!(all.len(), OPERATIONS * WAYS.len());
+        assert_eq!(all.len(), OPERATIONS * CALL_KINDS.len());
         assert_eq!(all.last(), Some(&(COUNTS.len() - 1)));
         assert_eq!(all.first(), Some(&PLAIN));
     }

@@ -3,7 +3,8 @@
 //! All events have one source, the clock of the machine, and come in the order of their times. They wait in `raised.rs`
 //! until a thread begins its next call; [`deliver`] then calls the functions, one at a time, outside all locks of the
 //! library. So a function may do whatever the program may do in the same place, and each function that a tool has
-//! registered suits, whatever it promises.
+//! registered suits, whatever it promises. A call that the program makes in a function where it may not do everything
+//! (that of an operation, for example) delivers nothing; the C library knows when that is the case.
 
 use super::counting::{self, Subject};
 use super::raised::{self, KINDS, Raised, VALUES};
@@ -216,7 +217,7 @@ pub fn set_lost(registration: u64, lost: Option<Lost>) -> Result {
 }
 
 /// Ends a registration. Its functions are not called any more, but one of them may run in another thread now; `freed`
-/// is called afterwards.
+/// is called afterwards, by the next [`deliver`].
 ///
 /// # Errors
 /// Returns [`Fault::Handle`] if there is no such registration.
@@ -226,7 +227,7 @@ pub fn close_event(registration: u64, freed: Option<Freed>) -> Result {
     counting::release(EVENTS[ended.kind].subject);
     if let Some(freed) = freed {
         locked(&FREED).push((registration, freed));
-        deliver();
+        raised::call_soon();
     }
     Ok(())
 }
@@ -295,6 +296,7 @@ pub fn deliver() {
             let Some(event) = raised::take() else { break };
             happened(event);
         }
+        raised::rest();
         tell_lost();
         let freed = std::mem::take(&mut *locked(&FREED));
         freed.into_iter().for_each(|(registration, freed)| freed(registration));

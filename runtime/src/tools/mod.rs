@@ -28,7 +28,7 @@ pub use session::{Handle, Session};
 
 use crate::endpoint::progress::Endpoint;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Why a call of the tool interface has failed. Each kind is one error code (`MPI_T_ERR_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,12 +84,16 @@ impl std::error::Error for Fault {}
 /// The result of a call of the tool interface.
 pub type Result<T = ()> = std::result::Result<T, Fault>;
 
-/// The number of calls of [`begin`] without a call of [`end`].
+/// The number of calls of [`begin`] without a call of [`end`]. It changes only under [`ENDS`].
 static USES: AtomicU64 = AtomicU64::new(0);
+
+/// Held while a use begins or ends, so that the last use ends its handles before the next use makes any.
+static ENDS: Mutex<()> = Mutex::new(());
 
 /// Begins a use of the tool interface.
 #[doc(alias = "MPI_T_init_thread")]
 pub fn begin() {
+    let _turn = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
     USES.fetch_add(1, Ordering::AcqRel);
 }
 
@@ -99,6 +103,7 @@ pub fn begin() {
 /// Returns [`Fault::NotInitialized`] if there is no use.
 #[doc(alias = "MPI_T_finalize")]
 pub fn end() -> Result {
+    let _turn = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
     let left = USES.fetch_update(Ordering::AcqRel, Ordering::Acquire, |uses| uses.checked_sub(1));
     match left {
         Ok(1) => {
@@ -128,10 +133,9 @@ static ENDPOINT: OnceLock<Arc<Endpoint>> = OnceLock::new();
 pub(crate) fn join(endpoint: &Arc<Endpoint>, counts: bool) {
     ENDPOINT.get_or_init(|| endpoint.clone());
     if counts {
+        use Subject::{Collectives, Files, Partitions, Waits, Windows};
         use counting::Subject;
-        [Subject::Collectives, Subject::Windows, Subject::Files, Subject::Waits]
-            .into_iter()
-            .for_each(counting::want);
+        [Collectives, Windows, Files, Waits, Partitions].into_iter().for_each(counting::want);
     }
 }
 

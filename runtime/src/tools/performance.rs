@@ -4,7 +4,7 @@
 //! Most counters are kept by the library for itself; a row of the table says how to read them. A counter that is only
 //! kept on request belongs to a subject of `counting.rs`, which a handle switches on (`session.rs`).
 
-use super::counting::{Counter, Subject, WAYS, Way};
+use super::counting::{CALL_KINDS, CallKind, Counter, Subject};
 use super::{Fault, Result, endpoint};
 use crate::comm::{Communicator, Space, WeakCommunicator};
 use crate::commit::{KernelCounters, counters as kernels};
@@ -197,8 +197,10 @@ fn messages(all: &mut Vec<Performance>) {
         ("messages_cma", "cma", Counter, Sent(|t| t.private),
             "Messages that the receiver has copied out of this rank's private memory."),
         ("messages_to_itself", "to itself", Counter, Sent(|t| t.own), "Messages of this rank to itself."),
-        ("messages_not_delivered", "not delivered", Level, Sent(Traffic::not_delivered),
-            "Messages that are under way now, and those that were refused or cancelled."),
+        ("messages_not_delivered", "not delivered", Counter, Sent(|t| t.undelivered),
+            "Messages to other ranks that the receiver has refused, or that this rank has cancelled in time."),
+        ("messages_under_way", "under way", Level, Sent(Traffic::under_way),
+            "Messages that no protocol has carried yet, for example because no receive matches them."),
         ("unexpected_messages", "", Level, Queues(|q| q.messages),
             "Messages that have arrived and that no receive has matched yet."),
         ("unexpected_bytes", "", Level, UnexpectedBytes,
@@ -248,6 +250,14 @@ fn others(all: &mut Vec<Performance>) {
     use Class::{Aggregate, Counter, Level, Timer};
     use Source::{Choices, Counted, CountedTime, LateNews};
     use super::counting::Counter as Count;
+    add(all, (Topic::Messages, Audience::Tuner), [
+        ("partitions_ready", "ready", Counter, Counted(Subject::Partitions, Count::PARTITIONS_READY),
+            "Partitions of sends that were marked ready and have gone to a process."),
+        ("partitions_arrived", "arrived", Counter, Counted(Subject::Partitions, Count::PARTITIONS_ARRIVED),
+            "Partitions of receives that have arrived."),
+        ("partition_bytes_sent", "bytes", Aggregate, Counted(Subject::Partitions, Count::PARTITION_BYTES),
+            "Packed bytes of the partitions that were marked ready."),
+    ]);
     add(all, (Topic::Windows, Audience::Tuner), [
         ("window_puts", "puts", Counter, Counted(Subject::Windows, Count::PUTS), "Puts into windows."),
         ("window_gets", "gets", Counter, Counted(Subject::Windows, Count::GETS), "Gets from windows."),
@@ -281,21 +291,21 @@ fn collectives(all: &mut Vec<Performance>) {
     let meaning = "Collective calls on a communicator, also those that the library makes itself.";
     let calls = ("collective_calls", "", Class::Counter, Source::Calls, meaning);
     add(all, (Topic::Collectives, Audience::User), [calls]);
-    let ways = [
-        (Way::Cells, "Blocking calls of {} through memory that the ranks share."),
-        (Way::Messages, "Blocking calls of {} by messages."),
-        (Way::Nonblocking, "Nonblocking calls of {}."),
-        (Way::Persistent, "Starts of persistent operations of {}."),
+    let kinds = [
+        (CallKind::Flags, "Blocking calls of {} through memory that the ranks share."),
+        (CallKind::Messages, "Blocking calls of {} by messages."),
+        (CallKind::Nonblocking, "Nonblocking calls of {}."),
+        (CallKind::Persistent, "Starts of persistent operations of {}."),
     ];
     for (operation, name) in COLLECTIVES.into_iter().enumerate() {
-        all.extend(ways.map(|(way, meaning)| Performance {
-            name: format!("collective_{name}_{}", WAYS[way as usize]),
+        all.extend(kinds.map(|(kind, meaning)| Performance {
+            name: format!("collective_{name}_{}", CALL_KINDS[kind as usize]),
             meaning: meaning.replace("{}", name),
             class: Class::Counter,
             topic: Topic::Collectives,
             audience: Audience::Tuner,
             label: name,
-            source: Source::Counted(Subject::Collectives, Counter::of_collective(operation, way)),
+            source: Source::Counted(Subject::Collectives, Counter::of_collective(operation, kind)),
         }));
     }
 }
@@ -323,18 +333,19 @@ pub(crate) fn moved_bytes() -> Vec<(&'static str, u64)> {
 /// Returns what was counted on request: a title for each line, and the counters of the line.
 pub(crate) fn counted_calls() -> Vec<(String, Vec<(&'static str, u64)>)> {
     let of = |subject| parts(|counter| counter.subject() == Some(subject));
-    let ways = WAYS.into_iter().map(|way| {
+    let kinds = CALL_KINDS.into_iter().map(|kind| {
         let ends = |counter: &Performance| {
-            counter.subject() == Some(Subject::Collectives) && counter.name.ends_with(way)
+            counter.subject() == Some(Subject::Collectives) && counter.name.ends_with(kind)
         };
-        (format!("collective calls, {way}:"), parts(ends))
+        (format!("collective calls, {kind}:"), parts(ends))
     });
     let lines = [
+        ("partitions:".to_owned(), of(Subject::Partitions)),
         ("one-sided calls:".to_owned(), of(Subject::Windows)),
         ("accesses to files:".to_owned(), of(Subject::Files)),
         ("waits:".to_owned(), of(Subject::Waits)),
     ];
-    ways.chain(lines).filter(|(_, parts)| parts.iter().any(|(_, value)| *value > 0)).collect()
+    kinds.chain(lines).filter(|(_, parts)| parts.iter().any(|(_, value)| *value > 0)).collect()
 }
 
 #[cfg(test)]
@@ -361,6 +372,6 @@ mod tests {
         let bytes = Bytes::default();
         let wanted: Vec<&str> = bytes.parts().iter().map(|(name, _)| *name).collect();
         assert_eq!(names(moved_bytes()), wanted);
-        assert_eq!(names(sent_messages()).len(), 7);
+        assert_eq!(names(sent_messages()).len(), 8);
     }
 }

@@ -73,6 +73,19 @@ pub(super) fn take() -> Option<Raised> {
     first
 }
 
+/// Asks the next call to deliver events, although none may wait.
+pub(super) fn call_soon() {
+    let _queue = queue();
+    attention::set(attention::EVENTS);
+}
+
+/// Ends what [`call_soon`] has asked for, unless events wait.
+pub(super) fn rest() {
+    if queue().waiting.is_empty() {
+        attention::clear(attention::EVENTS);
+    }
+}
+
 /// Returns the number of events that wait.
 pub(super) fn waiting() -> usize {
     queue().waiting.len()

@@ -7,7 +7,7 @@
 //! Each protocol has its own file.
 
 use super::choice::fragment_choice::Beginning;
-use super::choice::tuning::{self, Situation, Way};
+use super::choice::tuning::{self, LongProtocol, Situation};
 use super::choice::{self, Choice};
 use super::link::area::Area;
 use super::link::credit::Credit;
@@ -335,8 +335,8 @@ impl Peer {
         let first = || tuning::fused_first(situation, work.terms, useful, total);
         let way = work.tuning.begin(situation, total, work.terms, first);
         let place = match way {
-            Way::InPlace(_) => situation.place,
-            Way::Packed(_) | Way::PackedStreamed(_) => None,
+            LongProtocol::InPlace(_) => situation.place,
+            LongProtocol::Packed(_) | LongProtocol::PackedStreamed(_) => None,
         };
         let (method, unpack) = (way.method(), way.unpack_method());
         let plan = CopyPlan { method, unpack, shared: situation.shared };

@@ -51,6 +51,9 @@ pub struct Traffic {
     pub fused: u64,
     /// Number of messages that the receiver copied between private memories.
     pub private: u64,
+    /// Number of messages to other ranks that ended before a protocol carried them: the receiver has refused the data,
+    /// or this rank has cancelled the message.
+    pub undelivered: u64,
 }
 
 /// The protocol that carries a message, as the event of the tool interface names it.
@@ -81,11 +84,21 @@ impl Traffic {
         }
     }
 
-    /// Returns the number of messages that no protocol has carried: they were refused or cancelled, or are still under
-    /// way.
-    pub fn not_delivered(&self) -> u64 {
-        let Self { messages, bytes: _, own, eager, fragments, pipelined, fused, private } = *self;
-        messages.saturating_sub(own + eager + fragments + pipelined + fused + private)
+    /// Returns the number of messages under way: no protocol has carried them yet, and they have not ended.
+    pub fn under_way(&self) -> u64 {
+        let Self {
+            messages,
+            bytes: _,
+            own,
+            eager,
+            fragments,
+            pipelined,
+            fused,
+            private,
+            undelivered,
+        } = *self;
+        let ended = own + eager + fragments + pipelined + fused + private + undelivered;
+        messages.saturating_sub(ended)
     }
 }
 

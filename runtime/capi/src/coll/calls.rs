@@ -1,14 +1,14 @@
 //! The collective calls. The table in `three_ways!` gives, for each call, its arguments and the code that
 //! makes a [`Collective`] from them. Every call exists in three forms: blocking, nonblocking and
-//! persistent (`way.rs`).
+//! persistent (`call_mode.rs`).
 
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
 
+use super::call_mode::{CallMode, Make, make};
 use super::op;
 use super::parts::{
     Parts, Rooted, Spread, Table, apart, in_place, own, own_type, part, root, typed, types,
 };
-use super::way::{Make, Way, make};
 use crate::abi;
 use crate::argument::{Array, Output};
 use crate::buffer::count;
@@ -42,9 +42,9 @@ macro_rules! three_ways {
                 $($arg: $type,)*
                 comm: raw::Comm,
             ) -> Result {
-                let way = Way::Run;
+                let way = CallMode::Run;
                 // SAFETY: the C caller guarantees access to the buffers until the call returns (condition of
-                // `# Safety`). `make` requires the same for `Way::Run`.
+                // `# Safety`). `make` requires the same for `CallMode::Run`.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
 
@@ -59,9 +59,9 @@ macro_rules! three_ways {
                 comm: raw::Comm,
                 request: Output<raw::Request>,
             ) -> Result {
-                let way = Way::Start(request);
+                let way = CallMode::Start(request);
                 // SAFETY: the C caller guarantees access to the buffers until the request is complete
-                // (condition of `# Safety`). `make` requires the same for `Way::Start`.
+                // (condition of `# Safety`). `make` requires the same for `CallMode::Start`.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
 
@@ -78,9 +78,9 @@ macro_rules! three_ways {
                 info: raw::Info,
                 request: Output<raw::Request>,
             ) -> Result {
-                let way = Way::Prepare(info, request);
+                let way = CallMode::Prepare(info, request);
                 // SAFETY: the C caller guarantees access to the buffers from each start of the request to the
-                // completion (condition of `# Safety`). `make` requires the same for `Way::Prepare`.
+                // completion (condition of `# Safety`). `make` requires the same for `CallMode::Prepare`.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
         )*
@@ -105,21 +105,21 @@ macro_rules! three_ways {
 
 /// `MPI_Barrier`.
 pub fn barrier(comm: raw::Comm) -> Result {
-    meet(comm, Way::Run)
+    meet(comm, CallMode::Run)
 }
 
 /// The nonblocking `MPI_Barrier`.
 pub fn ibarrier(comm: raw::Comm, request: Output<raw::Request>) -> Result {
-    meet(comm, Way::Start(request))
+    meet(comm, CallMode::Start(request))
 }
 
 /// The persistent `MPI_Barrier`.
 pub fn barrier_init(comm: raw::Comm, info: raw::Info, request: Output<raw::Request>) -> Result {
-    meet(comm, Way::Prepare(info, request))
+    meet(comm, CallMode::Prepare(info, request))
 }
 
 /// Makes a barrier call. `way` says whether the call is blocking, nonblocking or persistent.
-fn meet(comm: raw::Comm, way: Way) -> Result {
+fn meet(comm: raw::Comm, way: CallMode) -> Result {
     // SAFETY: a barrier reads and writes no memory of the program.
     unsafe { make(comm, way, |_, make| make(&Collective::Barrier)) }
 }

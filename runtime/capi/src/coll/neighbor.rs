@@ -6,8 +6,8 @@
 
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
 
+use super::call_mode::{CallMode, Make, make};
 use super::parts::{Parts, Spread, Table, part, typed, types};
-use super::way::{Make, Way, make};
 use crate::abi;
 use crate::argument::{Array, Output};
 use crate::buffer::count;

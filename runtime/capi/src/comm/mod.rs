@@ -25,12 +25,12 @@ use crate::error::handler::{Handler, HandlerCell, On as Kinds};
 use crate::error::objects;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
-use crate::handle::table::Table;
+use crate::handle::table::{Busy, Table};
 use crate::lifecycle::{self, Stage};
 use crate::raw::{self, Status};
 use std::ffi::c_int;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use typepack::{Communicator, Group, Messages};
 
 /// A communicator behind a handle: the runtime's communicator, and the data that only the C calls need.
@@ -228,6 +228,59 @@ pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
         _ => COMMS.find(comm.0).filter(|comm| comm.is_alive()),
     };
     found.ok_or_else(|| invalid(comm))
+}
+
+/// Describes a communicator for a debugger, without waiting for a lock: its name, the rank, and the group. Returns `None`
+/// if the handle is not valid.
+///
+/// # Errors
+/// Returns [`Busy`] if a thread holds a lock that the description needs.
+pub fn described(comm: raw::Comm) -> std::result::Result<Option<String>, Busy> {
+    let found = match comm.0 {
+        abi::COMM_WORLD => world().cloned(),
+        abi::COMM_SELF => own().cloned(),
+        _ => COMMS.try_find(comm.0)?.filter(|comm| comm.is_alive()),
+    };
+    let Some(comm) = found else { return Ok(None) };
+    let name = match comm.name.try_lock() {
+        Ok(name) => String::from_utf8_lossy(&name).into_owned(),
+        Err(TryLockError::Poisoned(poisoned)) => {
+            String::from_utf8_lossy(&poisoned.into_inner()).into_owned()
+        }
+        Err(TryLockError::WouldBlock) => return Err(Busy),
+    };
+    let communicator = comm.communicator();
+    let named = if name.is_empty() { "a communicator".to_owned() } else { name };
+    let (rank, group) = (communicator.rank(), processes(communicator.group()));
+    let remote = communicator.remote_group().map_or_else(String::new, |remote| {
+        format!(", to {} ranks, processes {}", remote.size(), processes(remote))
+    });
+    let size = communicator.size();
+    Ok(Some(format!("{named}: rank {rank} of {size}, processes {group}{remote}")))
+}
+
+/// Returns the processes of a group by their numbers in the job, in the order of their ranks, such as `0..3, 7`.
+fn processes(group: &Group) -> String {
+    /// The most runs of consecutive numbers that the text names.
+    const MOST: usize = 8;
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for process in (0..group.size()).filter_map(|rank| group.world_rank(rank)) {
+        let most = runs.len() == MOST;
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == process => *last = process,
+            _ if most => return told(&runs) + ", …",
+            _ => runs.push((process, process)),
+        }
+    }
+    told(&runs)
+}
+
+fn told(runs: &[(usize, usize)]) -> String {
+    let of_run = |(first, last): &(usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}..{last}"),
+    };
+    runs.iter().map(of_run).collect::<Vec<_>>().join(", ")
 }
 
 /// Calls `work` with the communicator of a handle.

@@ -14,10 +14,13 @@
 //! datatypes while the operation is pending.
 
 pub mod complete;
+mod described;
 pub mod generalized;
 pub mod manage;
 pub mod plain;
 mod statuses;
+
+pub use described::described;
 
 use crate::abi;
 use crate::callback::{Attached, Generalized, Moment};

@@ -11,14 +11,16 @@
 //! the table. The last reference to a communicator is never dropped under the lock of the table, because this may
 //! take the runtime's lock.
 
+use super::described::of_plain;
 use super::{Outcome, invalid, messages};
 use crate::comm::{Comm, Keep};
 use crate::error::{Failure, Result};
+use crate::handle::table::Busy;
 use crate::handle::values::Values;
 use crate::handle::{self, Kind};
 use crate::raw::{self, Status};
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use typepack::{Cancelled, Messages, Ongoing, Operation};
 
 /// The state of a plain request.
@@ -110,6 +112,19 @@ pub fn is_plain(request: raw::Request) -> bool {
 /// Returns whether a handle belongs to a plain request that has not ended.
 pub fn is_live(request: raw::Request) -> bool {
     is_plain(request) && lock().get(request.0).is_some()
+}
+
+/// Describes a plain request for a debugger, without waiting for a lock. Returns `None` if the request has ended.
+///
+/// # Errors
+/// Returns [`Busy`] if a thread holds a lock that the description needs.
+pub fn described(request: raw::Request) -> std::result::Result<Option<String>, Busy> {
+    let table = match PLAIN.try_lock() {
+        Ok(table) => table,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return Err(Busy),
+    };
+    table.get(request.0).map(|plain| of_plain(&plain.state, &plain.comm)).transpose()
 }
 
 /// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.

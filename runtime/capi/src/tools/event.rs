@@ -1,12 +1,13 @@
 //! Events (MPI-5.0 section 15.3.8), their source, and the functions of tools that are called for them.
 //!
 //! The functions run outside all locks of the library (`typepack::tools::deliver`), at the safety level
-//! `MPI_T_CB_REQUIRE_NONE`. No function has hints, so info objects about them are empty.
+//! `MPI_T_CB_REQUIRE_NONE`. So a call that the program makes in a function of its own where not every call is allowed
+//! (`callback.rs`) delivers nothing. No function has hints, so info objects about them are empty.
 
 use super::{done, failure, find, given, index, number, ready, write_text};
 use crate::abi;
 use crate::argument::{InOut, OutArray, Output, Text, TextBuffer};
-use crate::callback::{Dropped, EventFreed, EventHappened};
+use crate::callback::{Dropped, EventFreed, EventHappened, is_restricted};
 use crate::error::Result;
 use crate::info;
 use crate::raw::{self, Callback, Tool};
@@ -205,7 +206,11 @@ pub fn handle_free(
     ready()?;
     let freed = EventFreed::new(free_cb_function, user_data);
     let freed = freed.map(|freed| Box::new(move |number| freed.call(number)) as tools::Freed);
-    done(tools::close_event(event_registration.0 as u64, freed))
+    done(tools::close_event(event_registration.0 as u64, freed))?;
+    if !is_restricted() {
+        tools::deliver();
+    }
+    Ok(())
 }
 
 /// `MPI_T_event_handle_set_info`.

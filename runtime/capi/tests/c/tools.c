@@ -5,6 +5,7 @@
 #include "tools.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <unistd.h>
 
 static void before_everything(void)
@@ -21,6 +22,28 @@ static void before_everything(void)
     T(MPI_T_ERR_NOT_INITIALIZED, MPI_T_finalize());
     T(MPI_T_ERR_INVALID, MPI_T_init_thread(MPI_THREAD_SINGLE, NULL));
     CHECK(n == 77);
+}
+
+/* A use that begins while the last one ends keeps its sessions. */
+static void *begin_and_end(void *unused)
+{
+    int provided;
+    MPI_T_pvar_session session;
+    (void)unused;
+    for (int i = 0; i < 3000; i++) {
+        DONE(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided));
+        DONE(MPI_T_pvar_session_create(&session));
+        DONE(MPI_T_pvar_session_free(&session));
+        DONE(MPI_T_finalize());
+    }
+    return NULL;
+}
+
+static void begins_beside_ends(void)
+{
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) CHECK(pthread_create(&threads[i], NULL, begin_and_end, NULL) == 0);
+    for (int i = 0; i < 2; i++) CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
 /* ---- settings ---- */
@@ -446,6 +469,66 @@ static void messages(int rank, int size)
     DONE(MPI_T_pvar_session_free(&session));
 }
 
+/* A message that is under way, and then cancelled. */
+static void cancelled(int rank, int size)
+{
+    static char data[1 << 20];
+    int flag = 0;
+    MPI_Request request;
+    MPI_Status status;
+    MPI_T_pvar_session session;
+    if (size < 2) return;
+    DONE(MPI_T_pvar_session_create(&session));
+    struct open under_way = open_counter(session, "messages_under_way", MPI_T_PVAR_CLASS_LEVEL, NULL);
+    struct open lost = open_counter(session, "messages_not_delivered", MPI_T_PVAR_CLASS_COUNTER, NULL);
+    DONE(MPI_T_pvar_start(session, lost.handle));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (rank == 0) {
+        whole others = value_of(under_way);
+        OK(MPI_Issend(data, sizeof data, MPI_BYTE, 1, 20, MPI_COMM_WORLD, &request));
+        CHECK(value_of(under_way) == others + 1 && value_of(lost) == 0);
+        OK(MPI_Cancel(&request));
+        OK(MPI_Wait(&request, &status));
+        OK(MPI_Test_cancelled(&status, &flag));
+        CHECK(flag && value_of(under_way) == others && value_of(lost) == 1);
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    DONE(MPI_T_pvar_session_free(&session));
+}
+
+/* Partitions of messages to the next rank: 6 of 40 bytes at the sender, 4 of 60 at the receiver, and some without
+   bytes. */
+static void partitions(int rank, int size)
+{
+    int from[60] = {0}, to[60];
+    MPI_Request requests[2];
+    MPI_T_pvar_session session;
+    DONE(MPI_T_pvar_session_create(&session));
+    struct open ready = open_counter(session, "partitions_ready", MPI_T_PVAR_CLASS_COUNTER, NULL);
+    struct open arrived = open_counter(session, "partitions_arrived", MPI_T_PVAR_CLASS_COUNTER, NULL);
+    struct open bytes = open_counter(session, "partition_bytes_sent", MPI_T_PVAR_CLASS_AGGREGATE, NULL);
+    DONE(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES));
+    for (int empty = 0; empty < 2; empty++) {
+        int count = empty ? 0 : 10;
+        whole were_ready = value_of(ready), were_there = value_of(arrived);
+        OK(MPI_Psend_init(from, 6, count, MPI_INT, (rank + 1) % size, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]));
+        OK(MPI_Precv_init(to, 4, count / 2 * 3, MPI_INT, (rank + size - 1) % size, 1, MPI_COMM_WORLD, MPI_INFO_NULL,
+                          &requests[1]));
+        for (int round = 1; round < 3; round++) {
+            OK(MPI_Startall(2, requests));
+            OK(MPI_Pready_range(1, 5, requests[0]));
+            CHECK(value_of(ready) - were_ready == (whole)(6 * round - 1));
+            OK(MPI_Pready(0, requests[0]));
+            OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+            CHECK(value_of(ready) - were_ready == (whole)(6 * round));
+            CHECK(value_of(arrived) - were_there == (whole)(4 * round));
+            CHECK(value_of(bytes) == (whole)(empty ? 480 : 240 * round));
+        }
+        for (int i = 0; i < 2; i++) OK(MPI_Request_free(&requests[i]));
+    }
+    DONE(MPI_T_pvar_session_free(&session));
+}
+
 static void collectives(int size)
 {
     int data = 1, sum = 0;
@@ -611,6 +694,7 @@ int main(int argc, char **argv)
     int provided = -1, rank, size;
     MPI_T_pvar_session session;
     before_everything();
+    begins_beside_ends();
     DONE(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided));
     CHECK(provided == MPI_THREAD_MULTIPLE);
     DONE(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
@@ -639,6 +723,8 @@ int main(int argc, char **argv)
     every_counter(session);
     starts_and_stops();
     messages(rank, size);
+    cancelled(rank, size);
+    partitions(rank, size);
     collectives(size);
     windows(rank, size);
     files();

@@ -18,7 +18,7 @@ use typepack_engine::{Combiner, Plan, wire};
 
 /// What a packed buffer is made by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Packer {
     /// Our kernels.
     Ours,
     /// `MPI_Pack` or `MPI_Unpack` of the host.
@@ -29,7 +29,7 @@ pub enum Way {
 #[derive(Clone, Copy, Debug)]
 pub struct Decision {
     /// The way to use.
-    pub way: Way,
+    pub way: Packer,
     timed: bool,
     class: u8,
     job: Job,
@@ -38,7 +38,7 @@ pub struct Decision {
 impl Decision {
     /// Our kernels, not measured.
     pub fn ours(job: Job) -> Self {
-        Self { way: Way::Ours, timed: false, class: 0, job }
+        Self { way: Packer::Ours, timed: false, class: 0, job }
     }
 }
 
@@ -119,11 +119,11 @@ impl Choices {
         // If another thread has the chooser, this call does not wait.
         let Ok(mut chooser) = self.chooser(job, class).try_lock() else { return Some(ours) };
         let pick = chooser.pick();
-        let way = if pick.way == 0 { Way::Ours } else { Way::Host };
-        if way == Way::Host && !pick.timed {
+        let way = if pick.way == 0 { Packer::Ours } else { Packer::Host };
+        if way == Packer::Host && !pick.timed {
             return None;
         }
-        if let (Way::Ours, Some(host), Some(own)) = (way, chooser.median(1), chooser.median(0))
+        if let (Packer::Ours, Some(host), Some(own)) = (way, chooser.median(1), chooser.median(0))
             && settings().report
         {
             let saved = host as i64 - own as i64;
@@ -139,7 +139,7 @@ impl Choices {
     /// times as slowly as with the same type at both ends: in shared memory, it reads the sender's memory element by
     /// element.
     pub fn packer(&self, job: Job, bytes: u64) -> Decision {
-        self.decide(job, bytes).unwrap_or(Decision { way: Way::Host, ..Decision::ours(job) })
+        self.decide(job, bytes).unwrap_or(Decision { way: Packer::Host, ..Decision::ours(job) })
     }
 
     /// Does the work of a decision, and measures it if the chooser wants that.
@@ -166,7 +166,7 @@ impl Choices {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choices, Decision, Job, KEPT, SHARED, Way, of};
+    use super::{Choices, Decision, Job, KEPT, Packer, SHARED, of};
     use std::sync::Arc;
     use typepack_engine::{Datatype, Plan};
 
@@ -200,7 +200,7 @@ mod tests {
         let choices = Choices::new();
         // The costs are made up: durations that the test measured would depend on what else the machine does.
         let report = |decision: Decision| {
-            choices.report(decision, if decision.way == Way::Ours { 100_000 } else { 1_000 });
+            choices.report(decision, if decision.way == Packer::Ours { 100_000 } else { 1_000 });
         };
         for _ in 0..100 {
             report(choices.packer(Job::Pack, 4096));
@@ -211,7 +211,7 @@ mod tests {
         assert!(straight >= 40, "{straight}");
         let host =
             (0..64).map(|_| choices.packer(Job::Pack, 4096)).inspect(|&decision| report(decision));
-        let host = host.filter(|decision| decision.way == Way::Host).count();
+        let host = host.filter(|decision| decision.way == Packer::Host).count();
         assert!(host >= 40, "{host}");
     }
 }

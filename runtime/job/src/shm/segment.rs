@@ -494,6 +494,18 @@ impl Segment {
         let _dead = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, finalized);
     }
 
+    /// Records whether `rank` (the caller's rank) leaves the job and has sent everything that it has to send. Returns
+    /// whether it was recorded otherwise before.
+    pub fn mark_leaving(&self, rank: usize, leaving: bool) -> bool {
+        let leaving = u32::from(leaving);
+        self.slot(rank).leaving.swap(leaving, Ordering::AcqRel) != leaving
+    }
+
+    /// Returns whether `rank` leaves the job and has sent everything that it has to send.
+    pub fn is_leaving(&self, rank: usize) -> bool {
+        self.slot(rank).leaving.load(Ordering::Acquire) == 1
+    }
+
     /// Records that `rank` (the caller's rank) takes part in the job again, after it has left the job properly.
     pub fn mark_returned(&self, rank: usize) {
         // The launcher may have declared the rank dead, and that state must stay.

@@ -164,7 +164,7 @@ pub(super) trait DecisionMemory {
 
 /// A way of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct Algorithm {
     /// By messages, and not through cells.
     pub messages: bool,
     /// In a reduction: each rank combines a slice of the elements.
@@ -173,7 +173,7 @@ pub(crate) struct Way {
     pub other_pieces: bool,
 }
 
-impl Candidate for Way {
+impl Candidate for Algorithm {
     fn number(self, key: choice::Key) -> u8 {
         let operation = key.number() / (FORM.keys() / OPERATIONS.len());
         let slices = if reduces(operation) { 3 + 2 * u8::from(self.slices) } else { 1 };
@@ -232,10 +232,10 @@ impl Key {
 }
 
 /// Returns the ways that compete for a key among `size` ranks, the static one first, and their number, which may be 1.
-fn ways(key: Key, size: usize) -> ([Way; 4], u8) {
+fn ways(key: Key, size: usize) -> ([Algorithm; 4], u8) {
     // The static way is the same for all lengths of a class.
     let slices = key.reduces() && has_slices(size, key.bytes());
-    let first = Way { slices, ..Way::default() };
+    let first = Algorithm { slices, ..Algorithm::default() };
     let mut list = [first; 4];
     let mut len = 1;
     let mut add = |way| {
@@ -246,16 +246,16 @@ fn ways(key: Key, size: usize) -> ([Way; 4], u8) {
     // ranks, whole vectors need far more calls of the function, so they are no way: a cheap function could choose them
     // for an expensive one.
     if key.reduces() && !(slices && key.calls_a_user()) {
-        add(Way { slices: !slices, ..first });
+        add(Algorithm { slices: !slices, ..first });
     }
     // Shorter data fit in one piece of either length.
     if key.bytes() > BUSY_PIECE {
-        add(Way { other_pieces: true, ..first });
+        add(Algorithm { other_pieces: true, ..first });
     }
     // By messages, any thread that waits may run a user's function. A function that makes a call on the same
     // communicator, by mistake, then gets no error, and may wait for ever.
     if !key.calls_a_user() {
-        add(Way { messages: true, ..Way::default() });
+        add(Algorithm { messages: true, ..Algorithm::default() });
     }
     (list, len as u8)
 }
@@ -275,7 +275,7 @@ pub(super) struct Choices {
 /// How a call goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    pub way: Way,
+    pub way: Algorithm,
     /// The ranks store when they begin and end this call.
     pub is_timed: bool,
 }
@@ -366,7 +366,7 @@ impl Choices {
         word(0).store(call, Ordering::Release);
     }
 
-    fn chosen(&self) -> impl Iterator<Item = &Chosen<Way>> {
+    fn chosen(&self) -> impl Iterator<Item = &Chosen<Algorithm>> {
         let keys = self.leader.iter().flat_map(|leader| leader.keys.iter().flatten());
         keys.map(|state| &state.choice)
     }
@@ -401,7 +401,7 @@ struct Sample {
 /// The state of a key at rank 0.
 struct KeyState {
     key: Key,
-    choice: Chosen<Way>,
+    choice: Chosen<Algorithm>,
     /// The way of the last entry that is not a look.
     present: u8,
     /// The number of the call from which on all entries hold.
@@ -436,7 +436,11 @@ struct Leader {
 }
 
 impl Leader {
-    fn state(&mut self, competition: &Competition, (list, len): ([Way; 4], u8)) -> &mut KeyState {
+    fn state(
+        &mut self,
+        competition: &Competition,
+        (list, len): ([Algorithm; 4], u8),
+    ) -> &mut KeyState {
         let Competition { key, call, .. } = *competition;
         if self.keys.is_empty() {
             self.keys.resize_with(KEYS, || None);
@@ -462,7 +466,7 @@ impl Leader {
         &mut self,
         memory: &M,
         competition: &Competition,
-        ways: ([Way; 4], u8),
+        ways: ([Algorithm; 4], u8),
         lead: u64,
     ) {
         let call = competition.call;

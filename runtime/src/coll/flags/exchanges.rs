@@ -18,7 +18,7 @@
 use super::block::SHORT;
 use super::heads::check;
 use super::piece::{range, steps};
-use super::turn::{INLINE, LONGEST, Turn, Words};
+use super::turn::{INLINE, InlineData, LONGEST, Turn};
 use crate::coll::schedule::gather::missing;
 use crate::schedule::calls;
 use crate::schedule::table::Place;
@@ -443,7 +443,7 @@ impl Turn<'_> {
             return Err(faulty(from));
         };
         let piece = self.piece_of(stream.len);
-        let mut words = Words([0; WORDS]);
+        let mut words = InlineData([0; WORDS]);
         let data = self.data(from, stream.len.min(piece), &mut words).cast::<u64>();
         if cursor.entries == 0 {
             cursor.start = stream.first();

@@ -7,7 +7,7 @@
 //! nodes that are left, from the highest ranks down. A reduce or an allreduce of a long vector goes from the highest
 //! rank to the lowest instead (`reduces_in_blocks` in `reduce_scatter.rs`).
 
-use super::turn::{INLINE, Turn, Words};
+use super::turn::{INLINE, InlineData, Turn};
 use crate::endpoint::sources::{Combine, Combiner};
 use crate::message::payload::copy_layout;
 use crate::schedule::program::{room_for, take_room};
@@ -194,7 +194,7 @@ impl Turn<'_> {
         let &Operands { own, ref result, first, offset, .. } = elements;
         let bytes = packed(result).min(INLINE - offset) as usize;
         let leaf = |rank| {
-            let mut words = Words([0; WORDS]);
+            let mut words = InlineData([0; WORDS]);
             if rank == self.rank {
                 // SAFETY: `bytes` bytes at `own` are readable, because the type is dense, and `words` has room for
                 // them.
@@ -373,7 +373,7 @@ impl Fold<'_, '_> {
 
     /// Returns the address of the elements of rank `from` in its cell or its ring.
     #[inline]
-    fn data(&self, from: usize, words: &mut Words) -> *const u8 {
+    fn data(&self, from: usize, words: &mut InlineData) -> *const u8 {
         let data = self.turn.data(from, self.elements.published, words);
         data.wrapping_add(self.elements.offset as usize)
     }
@@ -381,7 +381,7 @@ impl Fold<'_, '_> {
     /// Returns the address of the elements of rank `from`, which lie as in memory: the elements of this rank, or data
     /// of a dense type in the cell or the ring of another rank.
     #[inline]
-    fn elements_of(&self, from: usize, words: &mut Words) -> *const u8 {
+    fn elements_of(&self, from: usize, words: &mut InlineData) -> *const u8 {
         if from == self.turn.rank { self.elements.own } else { self.data(from, words) }
     }
 
@@ -400,7 +400,7 @@ impl Fold<'_, '_> {
     /// - The conditions of [`Turn::fold`] hold.
     unsafe fn join(&mut self, lower: Node, upper: Node) -> Result<Node> {
         let combines = self.combines_in_the_cells();
-        let (mut upper_words, mut words) = (Words([0; WORDS]), Words([0; WORDS]));
+        let (mut upper_words, mut words) = (InlineData([0; WORDS]), InlineData([0; WORDS]));
         let (upper_at, target) = match upper {
             Node::Made(at) => (at.cast_const(), at),
             Node::Leaf(rank) if combines.is_some() => {
@@ -460,7 +460,7 @@ impl Fold<'_, '_> {
         let Operands { own, result, .. } = self.elements;
         let target = Elements { origin: at, ..result };
         if rank != self.turn.rank {
-            let mut words = Words([0; WORDS]);
+            let mut words = InlineData([0; WORDS]);
             let data = self.data(rank, &mut words);
             // SAFETY: the data of the rank have `bytes` bytes, the packed size of `target`, which is writable.
             unsafe { target.unpack(0..self.bytes, data) };

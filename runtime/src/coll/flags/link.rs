@@ -9,7 +9,7 @@
 //! can be measured (`copies.rs`), and a user's function runs outside of the copy.
 
 use super::fold::{KEPT, Operands, block, is_dense, packed};
-use super::turn::{Turn, Words};
+use super::turn::{InlineData, Turn};
 use crate::Result;
 use crate::endpoint::sources::Combine;
 use crate::message::payload::copy_layout;
@@ -67,7 +67,7 @@ impl Turn<'_> {
             }
             return Ok(());
         };
-        let mut words = Words([0; WORDS]);
+        let mut words = InlineData([0; WORDS]);
         let lower = self.data(below, len, &mut words);
         let mut scratch = std::mem::take(&mut self.cells.scratch);
         scratch.resize_with(scratch.len().max(2), Vec::new);

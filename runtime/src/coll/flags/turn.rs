@@ -27,7 +27,7 @@
 //! without publishing gets an error.
 
 use super::block::{Block, SHORT};
-use super::choices::Way;
+use super::choices::Algorithm;
 use super::copies::{MEASURED, Request, nanoseconds};
 use super::heads::{LEFT, LONG, check, checked};
 use super::moves::longest;
@@ -62,7 +62,7 @@ pub(super) const INLINE: u64 = (WORDS * 8) as u64;
 /// Memory for the data of a cell.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
-pub(super) struct Words(pub [u64; WORDS]);
+pub(super) struct InlineData(pub [u64; WORDS]);
 
 /// One blocking call of one rank.
 pub(super) struct Turn<'t> {
@@ -82,7 +82,7 @@ pub(super) struct Turn<'t> {
     /// False if the ranks that read this rank's pieces cannot measure their copies.
     measures: bool,
     /// The way of this call, if several ways compete. Otherwise the call goes the static way.
-    pub way: Option<Way>,
+    pub way: Option<Algorithm>,
     /// The pieces have the other length ([`piece_of`](Self::piece_of)).
     other_pieces: bool,
     /// True if the call has succeeded.
@@ -193,7 +193,7 @@ impl<'t> Turn<'t> {
             return unsafe { self.by_messages(place, call) };
         };
         if !matches!(call, Collective::Alltoall { send: None, .. }) {
-            call.count(counting::Way::Cells);
+            call.count(counting::CallKind::Flags);
         }
         match *call {
             Collective::Barrier => self.barrier(),
@@ -543,7 +543,7 @@ impl<'t> Turn<'t> {
     ) -> Result<()> {
         self.room(index, if len <= INLINE { 0 } else { len })?;
         if len <= INLINE {
-            let mut words = Words([0; WORDS]);
+            let mut words = InlineData([0; WORDS]);
             pack(words.0.as_mut_ptr().cast());
             self.publish(index, bytes, &words.0[..len.div_ceil(8) as usize]);
         } else {
@@ -614,7 +614,7 @@ impl<'t> Turn<'t> {
     /// Returns the address of the piece of `bytes` bytes of rank `from`, whose cell has arrived: in `words`, to which
     /// short data are copied, or in the ring of that rank.
     #[inline]
-    pub(super) fn data(&self, from: usize, bytes: u64, words: &mut Words) -> *const u8 {
+    pub(super) fn data(&self, from: usize, bytes: u64, words: &mut InlineData) -> *const u8 {
         words.0 = self.cells.seat.data(&self.cells.block, from, self.number);
         if bytes <= INLINE {
             words.0.as_ptr().cast()
@@ -671,7 +671,7 @@ impl<'t> Turn<'t> {
         part: &Elements<&Plan>,
         range: Range<u64>,
     ) {
-        let mut words = Words([0; WORDS]);
+        let mut words = InlineData([0; WORDS]);
         let data = self.data(from, published, &mut words).wrapping_add(offset as usize);
         // SAFETY: `range` lies within the packed bytes of `part`, whose elements are writable (conditions of
         // `# Safety`). As many bytes at `data` are readable: they are some of the `published` bytes, which lie in

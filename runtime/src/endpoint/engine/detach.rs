@@ -77,6 +77,8 @@ impl MessageEngine {
     pub fn cancel_send(&mut self, id: u64) -> Cancelled {
         let Some(send) = self.requests.send(id) else { return Cancelled::No };
         let (dest, label) = (send.dest, send.label);
+        let is_carried =
+            send.stage == SendStage::Unacknowledged || dest.index() == self.fabric.rank();
         let recalled = if dest.index() == self.fabric.rank() {
             let is_this = |what: &Arrived| matches!(what, Arrived::Own(own) if *own == id);
             self.matching.discard(dest, &label, is_this).is_some()
@@ -84,6 +86,7 @@ impl MessageEngine {
             self.with_peer(dest.index(), |peer, work| Ok(peer.recall(work, id))).unwrap_or(false)
         };
         if recalled {
+            self.traffic.undelivered += u64::from(!is_carried);
             self.requests.cancel(id);
             return Cancelled::Recalled;
         }

@@ -210,7 +210,7 @@ impl Endpoint {
 }
 
 /// Returns a description of what a call waits for, without the time and the thread.
-fn describe(core: &mut Core, awaited: &Awaited) -> Wait {
+pub(super) fn describe(core: &mut Core, awaited: &Awaited) -> Wait {
     match *awaited {
         Awaited::Request(id, own) => of_request(core, id, own),
         Awaited::Asked(own) => {

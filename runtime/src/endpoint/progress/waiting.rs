@@ -299,9 +299,11 @@ impl Endpoint {
     ) -> Result<R> {
         // The inner function returns without the lock, so this value may be dropped here.
         let mut recorded = Recorded::none(self);
-        raise_of_wait(Subject::WaitBegun, &state);
-        let answer = self.wait_recorded(state, nap, (awaited, &mut recorded), &mut done);
-        if counting::is_wanted(Subject::WaitEnded)
+        let mut waits = false;
+        let answer =
+            self.wait_recorded(state, nap, (awaited, &mut recorded), &mut waits, &mut done);
+        if waits
+            && counting::is_wanted(Subject::WaitEnded)
             && let Ok(state) = self.lock()
         {
             raise_of_wait(Subject::WaitEnded, &state);
@@ -315,6 +317,7 @@ impl Endpoint {
         mut state: MutexGuard<'a, State>,
         nap: Duration,
         (awaited, recorded): (&Awaited, &mut Recorded<'_>),
+        waits: &mut bool,
         done: &mut impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<R> {
         state.pauses.wait();
@@ -334,6 +337,10 @@ impl Endpoint {
                 self.forget(&mut state, recorded);
                 state = self.run_continuation(state)?;
                 continue;
+            }
+            // A call that finds its answer at the first look does not wait.
+            if !std::mem::replace(waits, true) {
+                raise_of_wait(Subject::WaitBegun, &state);
             }
             // Another thread polls, or there is nothing to poll because the job has only one process. Sleep
             // until a thread of this process wakes this thread. In such a job, the sources limit the time of the

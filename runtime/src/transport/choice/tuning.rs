@@ -110,7 +110,7 @@ fn key(situation: Situation, bytes: u64) -> Key {
 
 /// A way to move a long message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum LongProtocol {
     /// The receiver, or both ranks, copy the data in place. They copy long runs with the method.
     InPlace(Method),
     /// The sender packs the data into chunks, and the receiver unpacks the chunks. Both ranks copy long runs
@@ -122,7 +122,7 @@ pub enum Way {
     PackedStreamed(Method),
 }
 
-impl Way {
+impl LongProtocol {
     /// Returns the method with which the sender copies long runs, or both ranks if they copy in place.
     pub fn method(self) -> Method {
         match self {
@@ -139,7 +139,7 @@ impl Way {
     }
 }
 
-impl Candidate for Way {
+impl Candidate for LongProtocol {
     fn number(self, _: Key) -> u8 {
         let protocol = match self {
             Self::InPlace(_) => 0,
@@ -170,7 +170,7 @@ pub struct Situation {
 
 impl Situation {
     /// Returns the ways that a message of `bytes` bytes can go, in the order in which the chooser tries them.
-    fn ways(self, bytes: u64, terms: Terms, copy: Option<Method>) -> Vec<Way> {
+    fn ways(self, bytes: u64, terms: Terms, copy: Option<Method>) -> Vec<LongProtocol> {
         let methods: Vec<Method> = match copy {
             Some(method) => vec![method],
             None => contiguous::available()
@@ -186,7 +186,7 @@ impl Situation {
             // A copy by system calls uses the kernel's method.
             _ => &methods[..1],
         };
-        let in_place = in_place.iter().filter(pays).map(|&method| Way::InPlace(method));
+        let in_place = in_place.iter().filter(pays).map(|&method| LongProtocol::InPlace(method));
         // The runs of a receive that is not contiguous may be too short for streaming stores.
         let streams = self.contiguous
             && copy.is_none()
@@ -194,8 +194,8 @@ impl Situation {
             && methods.contains(&Method::Streaming);
         let packed = methods.iter().flat_map(|&method| {
             let streamed = streams && matches!(method, Method::Vector | Method::Repeat);
-            std::iter::once(Way::Packed(method))
-                .chain(streamed.then_some(Way::PackedStreamed(method)))
+            std::iter::once(LongProtocol::Packed(method))
+                .chain(streamed.then_some(LongProtocol::PackedStreamed(method)))
         });
         match (self.place, terms.forced) {
             (_, Forced::Streamed) => {
@@ -203,9 +203,9 @@ impl Situation {
                 let fills = |method: &&Method| **method != Method::Streaming || methods.len() == 1;
                 let way = |&method: &Method| match method {
                     Method::Vector | Method::Repeat if self.contiguous => {
-                        Way::PackedStreamed(method)
+                        LongProtocol::PackedStreamed(method)
                     }
-                    _ => Way::Packed(method),
+                    _ => LongProtocol::Packed(method),
                 };
                 methods.iter().filter(fills).map(way).collect()
             }
@@ -228,7 +228,7 @@ impl Situation {
 /// The choice of a key.
 #[derive(Debug)]
 struct Entry {
-    choice: Choice<Way>,
+    choice: Choice<LongProtocol>,
     /// True if messages of this key are too short to be timed in every turn.
     short: bool,
     /// The number of the period in which this key had its last turn; 0 if it has had none.
@@ -346,7 +346,7 @@ impl Tuning {
         bytes: u64,
         terms: Terms,
         fused: impl FnOnce() -> bool,
-    ) -> Way {
+    ) -> LongProtocol {
         let is_long = self.turns.messages >= MOST_MESSAGES && self.trial.is_none();
         if self.under_way == 0 || is_long {
             self.turns.next_period();
@@ -367,7 +367,7 @@ impl Tuning {
             // Without measurements, each message goes by the static rule, not like the first one of its key.
             Some(entry) if !self.measures => {
                 let is_fused = fused();
-                entry.choice.set(|way| matches!(way, Way::InPlace(_)) == is_fused);
+                entry.choice.set(|way| matches!(way, LongProtocol::InPlace(_)) == is_fused);
             }
             Some(_) => {}
             None => {
@@ -376,7 +376,7 @@ impl Tuning {
             }
         }
         let Some(entry) = &mut self.entries[key.number()] else {
-            return Way::Packed(Method::Vector);
+            return LongProtocol::Packed(Method::Vector);
         };
         let turns = &mut self.turns;
         let has_turn = !turns.taken && entry.turn <= turns.last;
@@ -415,7 +415,7 @@ impl Tuning {
 
     /// Returns the best way of such messages, if their ways have been compared. If nothing is measured, the static
     /// choice counts as the best way.
-    fn settled_way(&self, situation: Situation, bytes: u64) -> Option<Way> {
+    fn settled_way(&self, situation: Situation, bytes: u64) -> Option<LongProtocol> {
         let choice = &self.entries.get(key(situation, bytes).number())?.as_ref()?.choice;
         let compared = !self.measures || choice.ways() == 1 || choice.is_settled();
         compared.then(|| choice.way())
@@ -428,8 +428,8 @@ impl Tuning {
         self.fragments.go_on(far, bytes);
         match self.settled_way(situation, bytes) {
             // Messages of this kind are better copied in place.
-            Some(Way::InPlace(_) | Way::PackedStreamed(_)) => None,
-            Some(Way::Packed(method)) => self.fragments.next(far, bytes, Some(method)),
+            Some(LongProtocol::InPlace(_) | LongProtocol::PackedStreamed(_)) => None,
+            Some(LongProtocol::Packed(method)) => self.fragments.next(far, bytes, Some(method)),
             None => self.fragments.next(far, bytes, None),
         }
     }
@@ -485,7 +485,7 @@ impl Tuning {
         let ways = situation.ways(bytes, terms, self.copy);
         let first = self.neighbour(key).filter(|way| ways.contains(way)).or_else(|| {
             let is_fused = fused();
-            let is_first = |way: &Way| matches!(way, Way::InPlace(_)) == is_fused;
+            let is_first = |way: &LongProtocol| matches!(way, LongProtocol::InPlace(_)) == is_fused;
             ways.iter().copied().find(is_first)
         });
         let choice = Choice::new(key, ways, || first, self.store);
@@ -494,14 +494,14 @@ impl Tuning {
 
     /// Looks at the other size classes of the same situation, the nearest first. Returns the best way of
     /// the first class whose best way was found by measurement, or `None` if there is no such class.
-    fn neighbour(&self, key: Key) -> Option<Way> {
+    fn neighbour(&self, key: Key) -> Option<LongProtocol> {
         key.neighbours()
             .filter_map(|other| self.entries[other.number()].as_ref())
             .find(|entry| entry.choice.is_measured())
             .map(|entry| entry.choice.way())
     }
 
-    fn choices(&self) -> impl Iterator<Item = &Choice<Way>> {
+    fn choices(&self) -> impl Iterator<Item = &Choice<LongProtocol>> {
         self.entries.iter().flatten().map(|entry| &entry.choice)
     }
 

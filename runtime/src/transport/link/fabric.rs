@@ -493,6 +493,30 @@ impl Fabric {
         self.segment().is_some_and(|segment| left(segment.state(rank)))
     }
 
+    /// Returns whether `rank` has left the job, or leaves it and sends nothing more.
+    #[cold]
+    pub fn sends_no_more(&self, rank: usize) -> bool {
+        self.has_left(rank) || self.segment().is_some_and(|segment| segment.is_leaving(rank))
+    }
+
+    /// Tells the other ranks whether this rank leaves the job and sends nothing more. Wakes them if it does. Returns
+    /// whether they have been told anything new.
+    #[cold]
+    pub fn leaves(&self, leaving: bool) -> bool {
+        let Some(segment) = self.segment() else { return false };
+        let is_new = segment.mark_leaving(self.rank, leaving);
+        if is_new && leaving {
+            self.ring_all();
+        }
+        is_new
+    }
+
+    /// Wakes all other ranks that sleep.
+    #[cold]
+    pub fn ring_all(&self) {
+        (0..self.processes()).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
+    }
+
     /// Tells the launcher that this rank leaves the job normally.
     pub fn finalized(&self) {
         if let Some(segment) = self.segment() {

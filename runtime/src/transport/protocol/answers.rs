@@ -94,7 +94,8 @@ pub fn fin<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
         SendStage::Offered(Advertised::In(Space::Private)) => {
             work.traffic.carried(Carrier::Private, &send.label, send.dest);
         }
-        _ => {}
+        // The receiver had copied the message before it was withdrawn. Out of which memory is not known any more.
+        _ => work.traffic.carried(Carrier::Heap, &send.label, send.dest),
     }
     complete(work, id);
     Ok(())
@@ -107,6 +108,7 @@ pub fn fin<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
 pub fn refused<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Result<()> {
     let offered = |stage| matches!(stage, SendStage::Offered(_));
     answered(work.requests, from, id, offered, "REFUSED of a message without an RTS")?;
+    work.traffic.undelivered += 1;
     complete(work, id);
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::{Kind, LOW_BITS, PLACE_BITS, Parts, REST, check_memory, next, none_le
 use crate::failure::Result;
 use std::collections::{TryReserveError, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use typepack_engine::reserve::Grow;
 
 #[derive(Debug)]
@@ -198,6 +198,20 @@ impl<T> Table<T> {
         self.slot(&self.read(), handle)?.object.clone()
     }
 
+    /// Returns the object of a handle like [`find`](Self::find), for a debugger that has stopped the process. Does not
+    /// wait for the lock of the table.
+    ///
+    /// # Errors
+    /// Returns [`Busy`] if a thread is changing the table.
+    pub fn try_find(&self, handle: usize) -> std::result::Result<Option<Arc<T>>, Busy> {
+        let slots = match self.slots.try_read() {
+            Ok(slots) => slots,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(Busy),
+        };
+        Ok(self.slot(&slots, handle).and_then(|slot| slot.object.clone()))
+    }
+
     /// Returns whether a handle has an object. Unlike [`find`](Self::find), this function does not touch the
     /// object's reference count.
     // Never inlined: with this function inlined, the fast paths for `MPI_COMM_WORLD` would need more
@@ -261,6 +275,10 @@ impl<T> Table<T> {
         self.read().slots.iter().filter(|slot| slot.object.is_some()).count()
     }
 }
+
+/// A thread holds the lock that a debugger would need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
 
 /// A table whose lock is held for reading.
 #[derive(Debug)]

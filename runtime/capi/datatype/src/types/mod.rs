@@ -21,7 +21,7 @@ use crate::buffer::count;
 use crate::count_width::Number;
 use crate::failure::{Failure, Result};
 use crate::handle::Kind;
-use crate::handle::table::Table;
+use crate::handle::table::{Busy, Table};
 use crate::handle::thread_cache::{Held, Home, ThreadCache};
 use crate::raw;
 use std::any::Any;
@@ -220,6 +220,17 @@ pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     match predefined::find(datatype) {
         Some(found) => Ok(Arc::clone(found)),
         None => TYPES.find(datatype.0).ok_or_else(|| invalid(datatype)),
+    }
+}
+
+/// Returns the datatype of a handle, or `None` if the handle is not valid, without waiting for a lock.
+///
+/// # Errors
+/// Returns [`Busy`] if a thread is changing the table of datatypes.
+pub fn try_find(datatype: raw::Datatype) -> std::result::Result<Option<Arc<Type>>, Busy> {
+    match predefined::find(datatype) {
+        Some(found) => Ok(Some(Arc::clone(found))),
+        None => TYPES.try_find(datatype.0),
     }
 }
 

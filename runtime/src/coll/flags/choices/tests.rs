@@ -29,7 +29,7 @@ impl DecisionMemory for Memory {
 
 const SITE: Site = Site { far: false, share_cpus: false };
 
-fn remembered(key: Key, size: usize, way: Way) -> Remembered {
+fn remembered(key: Key, size: usize, way: Algorithm) -> Remembered {
     let key = key.at(size, SITE);
     Remembered { key, way: way.number(key) }
 }
@@ -82,7 +82,7 @@ impl Job {
     fn turn(
         &mut self,
         competition: impl Fn(u64) -> Option<Competition>,
-        cost: impl Fn(u64, Way) -> f64,
+        cost: impl Fn(u64, Algorithm) -> f64,
     ) {
         let rank = (self.random() >> 20) as usize % self.ranks.len();
         let call = self.ended[rank] + 1;
@@ -124,7 +124,7 @@ impl Job {
         &mut self,
         last: u64,
         competition: impl Fn(u64) -> Option<Competition>,
-        cost: impl Fn(u64, Way) -> f64,
+        cost: impl Fn(u64, Algorithm) -> f64,
     ) {
         while self.ended.iter().any(|ended| *ended < last) {
             self.turn(&competition, &cost);
@@ -140,7 +140,7 @@ fn allreduce(call: u64, bytes: u64) -> Competition {
 const BYTES: u64 = 256 << 10;
 
 /// Every way has its own cost, so that `fastest` has the lowest one.
-fn cost_if(fastest: Way) -> impl Fn(u64, Way) -> f64 {
+fn cost_if(fastest: Algorithm) -> impl Fn(u64, Algorithm) -> f64 {
     move |call, way| {
         // Noise of some percent.
         let noise = 1.0 + (call * 7919 % 13) as f64 / 400.0;
@@ -175,7 +175,7 @@ fn all_ranks_go_the_same_way_and_find_the_fastest() {
 fn another_way_is_found_when_the_costs_change() {
     let mut job = Job::new(3, 16, 9);
     let (list, _) = ways(allreduce(1, BYTES).key, 3);
-    let cost = |call: u64, way: Way| {
+    let cost = |call: u64, way: Algorithm| {
         let fastest = if call < 4000 { list[0] } else { list[1] };
         let cost = if way == fastest { 1e-4 } else { 2e-4 };
         // The clock shows an outlier now and then.
@@ -216,7 +216,7 @@ fn a_very_slow_way_costs_little() {
             0..30 => Some(allreduce(call, BYTES)),
             _ => None,
         };
-        let cost = |_call, way: Way| if way.messages { 2e-3 } else { 1e-4 };
+        let cost = |_call, way: Algorithm| if way.messages { 2e-3 } else { 1e-4 };
         let calls = 10_000;
         job.run_until(calls / 30 * (30 + pause), competition, cost);
         let regret = job.spent / (calls as f64 * 1e-4);
@@ -228,7 +228,7 @@ fn a_very_slow_way_costs_little() {
 #[test]
 fn missing_times_are_left_out() {
     let mut job = Job::new(3, 16, 13);
-    let cost = cost_if(Way::default());
+    let cost = cost_if(Algorithm::default());
     job.run_until(300, |call| Some(allreduce(call, BYTES)), &cost);
     // Rank 2 makes no call with a key any more: it only ends the calls.
     for call in 301..2000 {
@@ -346,7 +346,7 @@ fn keys_have_classes_and_ways() {
                 (key.at(MOST, site).kind(), key.at(MOST, site).bytes()),
                 (kind, key.bytes())
             );
-            let name = |way: &Way| FORM.ways[usize::from(way.number(key.at(MOST, site)))].0;
+            let name = |way: &Algorithm| FORM.ways[usize::from(way.number(key.at(MOST, site)))].0;
             let words: Vec<_> = list.iter().map(name).collect();
             assert!(
                 words

@@ -50,13 +50,15 @@ fn every_situation_has_a_key_and_ways() {
 #[test]
 fn forced_protocols_and_methods_leave_no_other_way() {
     let ways = |forced, copy| SITUATION.ways(1 << 20, terms(forced), copy);
-    let is_packed = |way: &Way| matches!(way, Way::Packed(_) | Way::PackedStreamed(_));
+    let is_packed = |way: &LongProtocol| {
+        matches!(way, LongProtocol::Packed(_) | LongProtocol::PackedStreamed(_))
+    };
     assert!(ways(Forced::Packed, None).iter().all(is_packed));
     assert!(!ways(Forced::Heap, None).iter().any(is_packed));
     let vector = Some(Method::Vector);
-    assert_eq!(ways(Forced::Nothing, vector), [Way::InPlace(Method::Vector)]);
+    assert_eq!(ways(Forced::Nothing, vector), [LongProtocol::InPlace(Method::Vector)]);
     let alone = Situation { shared: false, ..SITUATION };
-    let both = [Way::InPlace(Method::Vector), Way::Packed(Method::Vector)];
+    let both = [LongProtocol::InPlace(Method::Vector), LongProtocol::Packed(Method::Vector)];
     assert_eq!(alone.ways(1 << 20, terms(Forced::Nothing), vector), both);
 }
 
@@ -164,7 +166,7 @@ fn without_measuring_the_static_rule_decides() {
         for _ in 0..100 {
             let alone = Situation { shared: false, ..SITUATION };
             let way = tuning.begin(alone, 1 << 16, terms(Forced::Nothing), || fused);
-            assert_eq!(matches!(way, Way::InPlace(_)), fused);
+            assert_eq!(matches!(way, LongProtocol::InPlace(_)), fused);
             assert_eq!(way.method(), Method::Vector);
             tuning.complete(1 << 16);
         }
@@ -235,12 +237,12 @@ fn without_measurements_each_message_goes_by_the_static_rule() {
     for fused in [true, false, false, true, true] {
         let way = tuning.begin(situation, 1 << 20, terms(Forced::Nothing), || fused);
         tuning.complete(1 << 20);
-        assert_eq!(matches!(way, Way::InPlace(_)), fused);
+        assert_eq!(matches!(way, LongProtocol::InPlace(_)), fused);
         assert_eq!(tuning.settled_way(situation, 1 << 20), Some(way));
         // Other size classes do not take the way over.
         let way = tuning.begin(situation, 1 << 16, terms(Forced::Nothing), || !fused);
         tuning.complete(1 << 16);
-        assert_eq!(matches!(way, Way::InPlace(_)), !fused);
+        assert_eq!(matches!(way, LongProtocol::InPlace(_)), !fused);
     }
 }
 
@@ -249,7 +251,7 @@ fn without_measurements_each_message_goes_by_the_static_rule() {
 fn a_single_chooser_can_be_off() {
     let store: &'static Store = Box::leak(Box::default());
     let situation = Situation { shared: false, ..SITUATION };
-    let way = Way::InPlace(Method::Vector);
+    let way = LongProtocol::InPlace(Method::Vector);
     let known = |key: Key| Remembered { key, way: way.number(key) };
     store.know(&[known(key(situation, 1 << 20))]);
     for (tune, off) in [("off:messages", true), ("off:parts,short", false)] {
@@ -258,9 +260,9 @@ fn a_single_chooser_can_be_off() {
         tuning.set(tune, None, Some(store));
         let way = tuning.begin(situation, 1 << 20, terms(Forced::Nothing), || false);
         assert_eq!(tuning.trial.is_some(), !off);
-        assert!(!off || !matches!(way, Way::InPlace(_)));
+        assert!(!off || !matches!(way, LongProtocol::InPlace(_)));
         let best = tuning.entries[key(situation, 1 << 20).number()].as_ref().expect("an entry");
-        assert_eq!(matches!(best.choice.way(), Way::InPlace(_)), !off);
+        assert_eq!(matches!(best.choice.way(), LongProtocol::InPlace(_)), !off);
         assert_eq!((tuning.chooses(), tuning.fragments.measures()), (off, off));
     }
 }
@@ -270,19 +272,20 @@ fn what_is_remembered_comes_first_and_is_kept() {
     let store: &'static Store = Box::leak(Box::default());
     let mut tuning = Tuning::default();
     tuning.set(Tune::default(), None, Some(store));
-    let streaming = Way::InPlace(Method::Streaming);
-    let remembered = |bytes, way: Way| {
+    let streaming = LongProtocol::InPlace(Method::Streaming);
+    let remembered = |bytes, way: LongProtocol| {
         let key = key(SITUATION, bytes);
         Remembered { key, way: way.number(key) }
     };
     // The situation does not have the second way.
-    let known = [remembered(1 << 20, streaming), remembered(1 << 16, Way::Packed(Method::Vector))];
+    let known =
+        [remembered(1 << 20, streaming), remembered(1 << 16, LongProtocol::Packed(Method::Vector))];
     store.know(&known);
     let streams = contiguous::available().any(|method| method == Method::Streaming);
     let way = tuning.begin(SITUATION, 3 << 19, terms(Forced::Nothing), || true);
     assert_eq!(way == streaming, streams);
     let way = tuning.begin(SITUATION, 1 << 16, terms(Forced::Nothing), || true);
-    assert_eq!(way, Way::InPlace(Method::Vector));
+    assert_eq!(way, LongProtocol::InPlace(Method::Vector));
     assert_eq!(store.remembered(), [known[1], known[0]]);
 }
 

@@ -15,7 +15,7 @@ use typepack::{Collective, Communicator, ErrorClass, ErrorKind, Prepared};
 
 /// How a collective call is made.
 #[derive(Clone, Copy, Debug)]
-pub enum Way {
+pub enum CallMode {
     /// The call runs the operation. The operation has ended when the call returns.
     Run,
     /// The call starts the operation and writes the handle of its request here. The operation has ended
@@ -52,12 +52,12 @@ impl Start for Persistent {
 /// # Safety
 ///
 /// - The `Collective` says which parts of memory the operation sends from and which it receives into. The
-///   operation may read the former and write the latter until this function returns ([`Way::Run`]), until the
-///   request is complete ([`Way::Start`]), or from each start of the request to its completion
-///   ([`Way::Prepare`]).
+///   operation may read the former and write the latter until this function returns ([`CallMode::Run`]), until the
+///   request is complete ([`CallMode::Start`]), or from each start of the request to its completion
+///   ([`CallMode::Prepare`]).
 pub unsafe fn make(
     comm: raw::Comm,
-    way: Way,
+    way: CallMode,
     call: impl FnOnce(&Communicator, Make<'_>) -> Result,
 ) -> Result {
     // If an argument is wrong, this rank has not made the call, but the other ranks make it. The runtime of this rank
@@ -65,7 +65,7 @@ pub unsafe fn make(
     // call of the other ranks.
     match way {
         // A blocking call takes no counted reference to `MPI_COMM_WORLD`.
-        Way::Run => comm::with(comm, |comm| {
+        CallMode::Run => comm::with(comm, |comm| {
             let mut made = false;
             let communicator = comm.communicator();
             let result = call(communicator, &mut |call| {
@@ -73,7 +73,7 @@ pub unsafe fn make(
                 section::check()
                     .inspect_err(|failure| refuse(communicator, call, true, failure))?;
                 // SAFETY: the operation may access the parts of `call` until `make` returns (condition of
-                // `# Safety` for `Way::Run`), and `run_raw` returns before that.
+                // `# Safety` for `CallMode::Run`), and `run_raw` returns before that.
                 unsafe { communicator.run_raw(call)? };
                 Ok(())
             });
@@ -101,7 +101,7 @@ pub unsafe fn make(
 #[inline(never)]
 unsafe fn later(
     comm: raw::Comm,
-    way: Way,
+    way: CallMode,
     call: &mut dyn FnMut(&Communicator, Make<'_>) -> Result,
 ) -> Result {
     let on = comm::on(comm)?;
@@ -109,16 +109,16 @@ unsafe fn later(
     let mut made = false;
     let result = match way {
         // SAFETY: the operation may access the parts until the request is complete (condition of `# Safety` for
-        // `Way::Start`).
-        Way::Start(request) => unsafe { begin(&on, request, &mut made, call) },
+        // `CallMode::Start`).
+        CallMode::Start(request) => unsafe { begin(&on, request, &mut made, call) },
         // SAFETY: the operation may access the parts from each start to the completion (condition of `# Safety` for
-        // `Way::Prepare`).
-        Way::Prepare(hints, request) => unsafe { keep(&on, hints, request, &mut made, call) },
-        Way::Run => Ok(()),
+        // `CallMode::Prepare`).
+        CallMode::Prepare(hints, request) => unsafe { keep(&on, hints, request, &mut made, call) },
+        CallMode::Run => Ok(()),
     };
     if result.is_err() && !made {
         match way {
-            Way::Start(_) => communicator.skip_started(),
+            CallMode::Start(_) => communicator.skip_started(),
             _ => communicator.skip_persistent(),
         }
     }
