@@ -33,7 +33,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
 /// not detect such a change by itself.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -149,8 +149,11 @@ pub struct RankSlot {
     /// Slot of the process that has asked for this rank's world (`MPI_Comm_spawn`), plus 1; 0 if the ranks are those of
     /// the command line. Written by the launcher.
     pub parent: AtomicU32,
+    /// Number of this rank's world in the order in which the worlds have started; that of the command line has the number
+    /// 0. Messages name it. Written by the launcher.
+    pub world_number: AtomicU32,
     /// Fills the cache line.
-    pub spare: [AtomicU32; 8],
+    pub spare: [AtomicU32; 7],
     /// Process id of the rank as the launcher sees it; 0 until the rank has registered. Written by the
     /// launcher.
     pub pid: AtomicU32,
