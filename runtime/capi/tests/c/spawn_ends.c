@@ -143,7 +143,10 @@ static void child(MPI_Comm parent, const char *what)
         if (rank == 1) MPI_Send(NULL, 0, MPI_INT, 77, 0, MPI_COMM_WORLD);
         wait_for_ever(parent);
     } else if (!strcmp(what, "told")) {
-        if (rank == 1) kill(getpid(), SIGKILL);
+        if (rank == 1) {
+            MPI_Recv(NULL, 0, MPI_INT, 0, 6, parent, MPI_STATUS_IGNORE);
+            kill(getpid(), SIGKILL);
+        }
         wait_for_ever(parent);
     } else if (!strcmp(what, "joined-dies")) {
         OK(MPI_Comm_disconnect(&parent));
@@ -267,6 +270,8 @@ static void parent(const char *what)
     } else if (!strcmp(what, "told")) {
         int value, length;
         char text[MPI_MAX_ERROR_STRING];
+        if (rank != 0) wait_for_ever(inter);
+        OK(MPI_Send(NULL, 0, MPI_INT, 1, 6, inter));
         MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
         int code = MPI_Recv(&value, 1, MPI_INT, 1, 77, inter, MPI_STATUS_IGNORE);
         OK(MPI_Error_string(code, text, &length));
