@@ -7,6 +7,7 @@
 use super::{of_refusal, strange};
 use crate::comm::Communicator;
 use crate::endpoint::progress::Awaited;
+use crate::process::Process;
 use crate::shm::waiting::Kind;
 use crate::sys::stream::{self, Transfer};
 use crate::{Error, ErrorKind, ProcessErrorKind, Result};
@@ -70,7 +71,9 @@ impl Communicator {
             match self.endpoint().ask(&self.awaited(call, Kind::Other, None), request)? {
                 // Another thread of this process makes the other call.
                 Answer::Met { slot, .. } if slot as usize == self.endpoint().rank() => {
-                    let detail = "the port connects this process with itself; the two groups must have no common member";
+                    let own = Process::new(slot as usize);
+                    let detail =
+                        format!("the port connects {own} with itself; the two groups must have no common member");
                     Err(Error::new(ErrorKind::Comm, "comm", detail))
                 }
                 Answer::Met { slot, number } => {

@@ -176,8 +176,10 @@ static void child(MPI_Comm parent, const char *what)
 /* Starts one world after another. None leaves anything in mpiexec. */
 static void pool(void)
 {
-    int before = descriptors(getppid());
     char *arguments[] = {"pool", NULL};
+    /* mpiexec opens a descriptor for each rank that joins. */
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    int before = descriptors(getppid());
     for (int world = 0; world < 6; world++) {
         MPI_Comm inter;
         OK(MPI_Comm_spawn(self, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE));
