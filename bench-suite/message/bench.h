@@ -17,6 +17,7 @@
  *   window.c      rows of one-sided communication
  *   file.c        rows of accesses to one file
  *   job.c         other modes: how long a job takes to start, wait and end
+ *   spawn.c       modes about processes that start processes
  */
 #ifndef TYPEPACK_BENCH_H
 #define TYPEPACK_BENCH_H
@@ -184,5 +185,8 @@ int job_mode(int argc, char **argv);
 
 /* The time of a partitioned message in microseconds, or its ratio to that of one message (partition.c). */
 double partitions(int rank, int by_ratio);
+
+/* The time of a mode of spawn.c, or -1 at a rank that has none. */
+double spawn_mode(int argc, char **argv, int rank);
 
 #endif

@@ -8,6 +8,11 @@
  *                        the share of a CPU that the wait took, in percent
  *   bench partitions     the time of a partitioned message in us (partition.c)
  *   bench partition-ratio  the same, divided by the time of one message
+ *   bench spawn          the time from a spawn of four ranks to their first messages in ms (spawn.c)
+ *   bench spawn-connect  the time in which two worlds connect and exchange a message in ms
+ *   bench spawn-apart BYTES   the time of a message to a rank that was started later, in ns
+ *   bench spawn-within BYTES  the same between two ranks that were started together
+ *   bench child ...      a process that one of these has started
  *   bench victim         every rank prints its process id and waits for a message that never comes
  */
 #define _GNU_SOURCE
@@ -89,6 +94,12 @@ int job_mode(int argc, char **argv)
     idle(rank, size, argc > 2 ? atof(argv[2]) : 1);
   else if (strcmp(mode, "victim") == 0)
     victim(rank);
+  else if (strncmp(mode, "spawn", 5) == 0 || strcmp(mode, "child") == 0) {
+    double value = spawn_mode(argc, argv, rank);
+    if (value >= 0)
+      printf("@%.4f\n", value);
+    fflush(stdout);
+  }
   else if (threads) {
     double value = partitions(rank, strcmp(mode, "partition-ratio") == 0);
     if (rank == 0)

@@ -259,6 +259,19 @@ fn jobs_are_measured() {
 }
 
 #[test]
+fn started_processes_are_measured() {
+    let Some(prefix) = prefix("spawns") else { return };
+    let shown = prefix.display().to_string();
+    let arguments = ["--prefix", &shown, "--peers", "/nonexistent", "--quick", "--only", "spawn"];
+    let output = run(&arguments);
+    let table = text(&output.stdout);
+    assert!(output.status.success(), "{table}{}", text(&output.stderr));
+    assert!(!table.contains("Faults"), "{table}");
+    let verdicts = |word: &str| table.lines().filter(|l| l.starts_with(word)).count();
+    assert_eq!(verdicts("pass ") + verdicts("MISS "), 4, "{table}");
+}
+
+#[test]
 fn peers_that_fail_are_lines_and_the_others_are_measured() {
     let Some(prefix) = prefix("peers") else { return };
     let peers = prefix.join("peers");

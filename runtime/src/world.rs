@@ -14,6 +14,7 @@ use crate::io as files;
 use crate::memory::SharedBuffer;
 use crate::partitioned;
 use crate::placement::Placement;
+use crate::process::{self, Process};
 use crate::process_set::{ProcessSet, process_sets};
 use crate::rma;
 use crate::schedule;
@@ -111,6 +112,7 @@ pub fn init() -> Result<Universe> {
     let fabric = match attached {
         Some(attached) => {
             let attached = JOB.get_or_init(|| attached);
+            process::join(&attached.segment);
             let fabric = Fabric::join(attached.segment.clone(), attached.slot)?;
             if fabric.processes() > 1 {
                 fabric.share_memory(settings.cma);
@@ -193,6 +195,20 @@ impl Universe {
     /// Returns this process's rank in the world.
     pub fn rank(&self) -> usize {
         self.world.rank()
+    }
+
+    /// Returns how messages name this process: by its rank, and, if other ranks have started it, by its world and its
+    /// program.
+    #[doc(hidden)]
+    pub fn name(&self) -> String {
+        let who = Process::new(self.world.endpoint().rank()).to_string();
+        match segment().and_then(|segment| segment.parent(self.world.endpoint().rank())) {
+            None => who,
+            Some(_) => {
+                let program = std::env::args_os().next().unwrap_or_default();
+                format!("{who} ({})", program.to_string_lossy())
+            }
+        }
     }
 
     /// Returns the communicator of all ranks of the job.
@@ -557,7 +573,7 @@ impl Universe {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = counters();
         let moved = tools::moved_bytes();
-        let rank = self.world.rank();
+        let (rank, who) = (self.world.rank(), self.name());
         // All ranks have the same file, so one rank reports what it says.
         let loaded = if rank == 0 { store().earlier() } else { Vec::new() };
         let loaded: Vec<String> = loaded.iter().map(Remembered::to_string).collect();
@@ -573,7 +589,7 @@ impl Universe {
             .chain(choices.iter().map(|line| ("chosen", line)))
             .chain(types.iter().map(|line| ("type", line)))
             .chain(unrung.iter().map(|line| ("slept for 100 ms and then found", line)))
-            .map(|(what, line)| format!("\ntypepack: rank {rank}: {what} {line}"))
+            .map(|(what, line)| format!("\ntypepack: {who}: {what} {line}"))
             .collect();
         let some = |parts: &[(&str, u64)]| -> String {
             let parts: Vec<_> = parts.iter().filter(|(_, count)| *count > 0).collect();
@@ -590,7 +606,7 @@ impl Universe {
         let moved = format!("{total}{}", in_parentheses(&moved));
         let counted: String = tools::counted_calls()
             .into_iter()
-            .map(|(what, parts)| format!("\ntypepack: rank {rank}: {what} {}", some(&parts)))
+            .map(|(what, parts)| format!("\ntypepack: {who}: {what} {}", some(&parts)))
             .collect();
         let compiled = match some(&[("hits", kernels.hits), ("refusals", kernels.refusals)]) {
             _ if kernels.kernels == 0 && kernels.refusals == 0 => String::new(),
@@ -605,7 +621,7 @@ impl Universe {
             }
         };
         Ok(format!(
-            "typepack: rank {rank}: messages {}{protocols}, {} bytes sent; bytes moved {moved}{compiled}{counted}{choices}",
+            "typepack: {who}: messages {}{protocols}, {} bytes sent; bytes moved {moved}{compiled}{counted}{choices}",
             traffic.messages, traffic.bytes
         ))
     }

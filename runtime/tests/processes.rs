@@ -84,3 +84,36 @@ fn what_cannot_start_is_an_error_on_all_ranks() {
         assert!(universe.parent().is_none());
     });
 }
+
+/// Two threads of a process call the two sides: the process itself cannot be in both groups. All ranks get an error, and
+/// none waits.
+#[test]
+fn a_process_does_not_connect_to_itself() {
+    job("a_process_does_not_connect_to_itself", |universe| {
+        let (world, port) = (universe.world(), universe.open_port().expect("a port"));
+        // First each process alone, then the whole world with one root for both sides, then with two roots.
+        let both = |one: Communicator, root: usize, other: Communicator, other_root: usize| {
+            let mut name = [0_u8; 64];
+            name[..port.len()].copy_from_slice(&port);
+            if one.size() > 1 {
+                one.broadcast(&mut name, 0).expect("the name of the port of rank 0");
+            }
+            let length = name.iter().position(|byte| *byte == 0).expect("a shorter name");
+            let name = &name[..length];
+            let (accepted, connected) = std::thread::scope(|scope| {
+                let accepts = scope.spawn(move || one.accept(name, root));
+                let connected = other.connect_to(name, other_root);
+                (accepts.join().expect("no panic"), connected)
+            });
+            for result in [accepted, connected] {
+                let error = result.expect_err("a process in both groups");
+                assert_eq!(error.kind(), ErrorKind::Comm, "{error}");
+            }
+        };
+        both(universe.own(), 0, universe.own().dup().expect("a communicator"), 0);
+        let again = world.dup().expect("a communicator");
+        both(world.clone(), 0, again.clone(), 0);
+        both(world.clone(), 0, again, 1);
+        assert_eq!(sum(&world, 1), 2);
+    });
+}

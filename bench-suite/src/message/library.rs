@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The names and contents of the C program's source files.
-const SOURCES: [(&str, &str); 15] = [
+const SOURCES: [(&str, &str); 16] = [
     ("bench.h", include_str!("../../message/bench.h")),
     ("main.c", include_str!("../../message/main.c")),
     ("link.c", include_str!("../../message/link.c")),
@@ -27,6 +27,7 @@ const SOURCES: [(&str, &str); 15] = [
     ("file.c", include_str!("../../message/file.c")),
     ("job.c", include_str!("../../message/job.c")),
     ("partition.c", include_str!("../../message/partition.c")),
+    ("spawn.c", include_str!("../../message/spawn.c")),
 ];
 const FLAGS: [&str; 5] = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"];
 /// The options of the Fortran compiler: its loops are hand-written loops, as those of `../competitor/hand_c.rs`.

@@ -54,12 +54,17 @@ enum How {
     Idle,
     /// A number that a job of two ranks prints. The field is the argument that selects it.
     Printed(&'static str),
+    /// A number that a job of one rank prints, which starts other ranks. The field is the argument that selects it.
+    Alone(&'static str),
+    /// The time of a message of so many bytes to a rank that was started later, over the time between two ranks that
+    /// were started together.
+    Apart(&'static str),
     /// The time from the SIGKILL of a rank to the end of the launcher.
     Kill,
 }
 
 /// All rows about whole jobs.
-pub const ROWS: [What; 7] = [
+pub const ROWS: [What; 11] = [
     What {
         name: "job-idle",
         text: "rank that waits in MPI_Recv for 1 s, share of a CPU",
@@ -113,6 +118,43 @@ pub const ROWS: [What; 7] = [
         goal: 1.0,
         how: How::Printed("partition-ratio"),
         times: [3, 3, 1],
+    },
+    What {
+        name: "spawn-4",
+        text: "start of 4 ranks to the first message of each",
+        unit: "ms",
+        bar: 20.0,
+        goal: 10.0,
+        how: How::Alone("spawn"),
+        times: [5, 1, 1],
+    },
+    What {
+        name: "spawn-connect",
+        text: "connect and accept of two worlds, with a message there and back",
+        unit: "ms",
+        bar: 5.0,
+        goal: 2.0,
+        how: How::Alone("spawn-connect"),
+        times: [5, 1, 1],
+    },
+    // The bar of the speed is 0.95.
+    What {
+        name: "spawn-8B",
+        text: "time of 8 B to a rank that was started later, over that within a job",
+        unit: "x",
+        bar: 1.0 / 0.95,
+        goal: 1.0,
+        how: How::Apart("8"),
+        times: [9, 3, 1],
+    },
+    What {
+        name: "spawn-64K",
+        text: "the same for 64 KiB",
+        unit: "x",
+        bar: 1.0 / 0.95,
+        goal: 1.0,
+        how: How::Apart("65536"),
+        times: [9, 3, 1],
     },
     What {
         name: "job-kill",
@@ -209,6 +251,21 @@ fn once(how: How, library: &Library, program: &Path) -> Result<f64, String> {
             let mut command = library.launcher(2, false);
             command.arg(program).arg(mode);
             said(command)
+        }
+        How::Alone(mode) => {
+            let mut command = library.launcher(1, false);
+            command.arg(program).arg(mode);
+            said(command)
+        }
+        How::Apart(bytes) => {
+            let time = |ranks, mode| {
+                // Bound, so that both pairs of ranks have the same distance.
+                let mut command = library.launcher(ranks, true);
+                command.arg(program).args([mode, bytes]);
+                said(command)
+            };
+            let (apart, within) = (time(1, "spawn-apart")?, time(2, "spawn-within")?);
+            Ok(apart / within)
         }
         How::Wall(ranks, mode) => {
             let mut command = library.launcher(ranks, false);

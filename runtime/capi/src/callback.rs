@@ -23,7 +23,7 @@ fn guarded<R>(what: &'static str, call: impl FnOnce() -> R) -> R {
     impl Drop for Left {
         #[cold]
         fn drop(&mut self) {
-            let who = lifecycle::rank().map_or_else(String::new, |rank| format!("rank {rank}: "));
+            let who = lifecycle::who();
             let line = format!(
                 "typepack: {who}an exception has left {}; no exception may leave a function that MPI calls\n",
                 self.0

@@ -71,17 +71,17 @@ pub fn end() {
     close();
 }
 
-/// The rank in the world, which the process learns when it joins the job.
-static RANK: OnceLock<usize> = OnceLock::new();
+/// How messages name this process, which it learns when it joins the job.
+static NAME: OnceLock<String> = OnceLock::new();
 /// The number of this process in groups.
 static PROCESS: OnceLock<usize> = OnceLock::new();
 static MAIN: OnceLock<ThreadId> = OnceLock::new();
 static THREADS: AtomicI32 = AtomicI32::new(abi::THREAD_SINGLE);
 
-/// Records the rank in the world and the number in groups, which the process learns when it joins the job. A second call
+/// Records the number in groups and the name for messages, which the process learns when it joins the job. A second call
 /// changes nothing.
-pub fn identify(rank: usize, process: usize) {
-    let _first = (RANK.set(rank), PROCESS.set(process));
+pub fn identify(process: usize, name: String) {
+    let _first = (PROCESS.set(process), NAME.set(name));
 }
 
 /// Records the thread level that init grants, and that the calling thread calls init.
@@ -103,9 +103,9 @@ pub fn is_main_thread() -> bool {
     MAIN.get().is_some_and(|main| *main == std::thread::current().id())
 }
 
-/// Returns the rank in the world; `None` before the process has joined the job.
-pub fn rank() -> Option<usize> {
-    RANK.get().copied()
+/// Returns how a message begins that names this process; an empty string before the process has joined the job.
+pub fn who() -> String {
+    NAME.get().map_or_else(String::new, |name| format!("{name}: "))
 }
 
 /// Returns the number by which groups know this process: its rank in the world with which the job began, or a larger one

@@ -64,19 +64,58 @@ fn end(what: &str, ranks: usize) -> (Output, String) {
 fn a_death_ends_what_is_connected() {
     for ranks in [1, 3] {
         for (what, rank, code) in [
-            ("child-dies", "rank 1 of world 1 (pid ", 137),
-            ("child-dies-freed", " of world 1 (pid ", 137),
+            ("child-dies", "rank 1 of world 1 (PROGRAM, pid ", 137),
+            ("child-dies-freed", " of world 1 (PROGRAM, pid ", 137),
             ("parent-dies", "rank 0 (pid ", 137),
-            ("abort", "rank 0 of world 1 (pid ", 3),
-            ("never-joins", "rank 0 of world 1 (pid ", 1),
-            ("exits-early", "rank 0 of world 1 (pid ", 3),
-            ("killed-early", "rank 0 of world 1 (pid ", 137),
+            ("abort", "rank 0 of world 1 (PROGRAM, pid ", 3),
+            ("never-joins", "rank 0 of world 1 (true, pid ", 1),
+            ("exits-early", "rank 0 of world 1 (sh, pid ", 3),
+            ("killed-early", "rank 0 of world 1 (sh, pid ", 137),
+            // The other process of MPI_Comm_join dies in the call.
+            ("joined-dies", "rank 0 of world 1 (PROGRAM, pid ", 137),
         ] {
             let (output, text) = end(what, ranks);
             assert_eq!(output.status.code(), Some(code), "{what}\n{text}");
             assert_eq!(text.matches("mpiexec: rank ").count(), 1, "{what}\n{text}");
-            assert!(text.contains(rank) && !text.contains("not reached"), "{what}\n{text}");
+            let rank = rank.replace("PROGRAM", &compile("spawn_ends").display().to_string());
+            assert!(text.contains(&rank) && !text.contains("not reached"), "{what}\n{text}");
         }
+    }
+}
+
+/// An error names the rank and its world, and whoever prints its own error also its program.
+#[test]
+fn errors_name_the_world() {
+    for ranks in [1, 3] {
+        let (_, text) = end("error", ranks);
+        let program = compile("spawn_ends").display().to_string();
+        let line = format!("typepack: rank 1 of world 1 ({program}): MPI_Send: ");
+        assert!(text.lines().any(|l| l.starts_with(&line)), "{text}");
+        assert!(text.contains(&format!("mpiexec: rank 1 of world 1 ({program}, pid ")), "{text}");
+        let (_, text) = end("told", ranks);
+        assert!(text.contains("the text names the world") && !text.contains("not so"), "{text}");
+    }
+}
+
+/// A job that starts one world after another keeps no zombie and no descriptor of those that have ended.
+#[test]
+fn ended_worlds_leave_nothing_in_mpiexec() {
+    for ranks in [1, 3] {
+        let (output, text) = end("pool", ranks);
+        assert!(output.status.success() && text.contains("nothing is left"), "{text}");
+    }
+}
+
+/// The random starts and meetings of `scripts/soak spawn`, for a few seeds.
+#[test]
+fn random_starts_and_meetings() {
+    for seed in 1..=2 {
+        let mut command = mpiexec(1 + seed % 2, &[]);
+        command.arg(compile("spawn_campaign"));
+        let seed = seed.to_string();
+        let output = crate::job::run(command, "spawn_campaign", &[("CAMPAIGN_SEED", &seed)]);
+        let text = crate::job::text(&output);
+        assert!(output.status.success(), "seed {seed}: {}\n{text}", output.status);
     }
 }
 

@@ -70,13 +70,15 @@ impl Outcome {
         }
     }
 
-    /// Returns the line that reports this outcome. `world` is the number of the world of the rank that has failed. Returns
-    /// `None` if a signal or a closed output ended the job, because the user knows about both.
-    pub fn line(&self, world: usize) -> Option<String> {
+    /// Returns the line that reports this outcome. `program` is the program of the rank that has failed, if this rank is
+    /// of a world that other ranks have started. Returns `None` if a signal or a closed output ended the job, because the
+    /// user knows about both.
+    pub fn line(&self, program: Option<&str>) -> Option<String> {
         match self {
-            Self::Failed(Failure { rank, ending, .. }, pid) => {
-                let world = of_world(world);
-                Some(format!("rank {rank}{world} (pid {pid}) {ending}"))
+            Self::Failed(failure, pid) => {
+                let (who, ending) = (failure.who(), failure.ending);
+                let program = program.map_or_else(String::new, |program| format!("{program}, "));
+                Some(format!("{who} ({program}pid {pid}) {ending}"))
             }
             Self::TimedOut(limit) => {
                 Some(format!("the job exceeded its time limit of {} s", limit.as_secs_f64()))
@@ -85,11 +87,6 @@ impl Outcome {
             Self::Broken(why) | Self::NotStarted(why, _) => Some(why.clone()),
         }
     }
-}
-
-/// Returns what follows the number of a rank of this world in messages. The ranks of the command line are world 0.
-pub fn of_world(world: usize) -> String {
-    if world > 0 { format!(" of world {world}") } else { String::new() }
 }
 
 /// An action that `watch/` must carry out.
@@ -266,8 +263,8 @@ pub fn judge(exit: Exit, unfinished: bool) -> Option<Ending> {
 mod tests {
     use super::*;
 
-    const KILLED: Failure = Failure { slot: 1, rank: 1, ending: Ending::Killed(9) };
-    const EXITED: Failure = Failure { slot: 0, rank: 0, ending: Ending::Exited(3) };
+    const KILLED: Failure = Failure { slot: 1, rank: 1, world: 0, ending: Ending::Killed(9) };
+    const EXITED: Failure = Failure { slot: 0, rank: 0, world: 0, ending: Ending::Exited(3) };
 
     #[test]
     fn a_killed_rank_ends_the_others_in_two_steps() {
@@ -281,7 +278,10 @@ mod tests {
         let outcome = end.outcome().expect("decided");
         assert_eq!(outcome.exit_code(), 137);
         let line = "rank 1 (pid 1234) killed by signal 9 (SIGKILL)";
-        assert_eq!(outcome.line(0).as_deref(), Some(line));
+        assert_eq!(outcome.line(None).as_deref(), Some(line));
+        let later = Outcome::Failed(Failure { world: 2, ..KILLED }, 1234);
+        let line = "rank 1 of world 2 (./worker, pid 1234) killed by signal 9 (SIGKILL)";
+        assert_eq!(later.line(Some("./worker")).as_deref(), Some(line));
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(end.tick(t + SETTLE), Some(Action::Signal(TERM)));
         assert_eq!(end.outcome().map(Outcome::exit_code), Some(3));
         let line = "rank 0 (pid 7) exited with code 3";
-        assert_eq!(end.outcome().and_then(|outcome| outcome.line(0)).as_deref(), Some(line));
+        assert_eq!(end.outcome().and_then(|outcome| outcome.line(None)).as_deref(), Some(line));
     }
 
     #[test]
@@ -329,7 +329,7 @@ mod tests {
         let mut end = End::new(None);
         assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Signal(TERM)));
         assert_eq!(end.deadline(), Some(t + SIGNAL_GRACE));
-        let term = Failure { slot: 0, rank: 0, ending: Ending::Killed(15) };
+        let term = Failure { slot: 0, rank: 0, world: 0, ending: Ending::Killed(15) };
         assert_eq!(
             end.failed(term, 7, false, t),
             None,
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Kill));
         assert_eq!(end.signalled(libc::SIGINT, t), None);
         assert_eq!(end.outcome().map(Outcome::exit_code), Some(130));
-        assert_eq!(end.outcome().and_then(|outcome| outcome.line(0)), None);
+        assert_eq!(end.outcome().and_then(|outcome| outcome.line(None)), None);
     }
 
     #[test]
@@ -364,7 +364,7 @@ mod tests {
         let outcome = end.outcome().expect("decided");
         assert_eq!(outcome.exit_code(), 124);
         let line = "the job exceeded its time limit of 1.5 s";
-        assert_eq!(outcome.line(0).as_deref(), Some(line));
+        assert_eq!(outcome.line(None).as_deref(), Some(line));
     }
 
     #[test]

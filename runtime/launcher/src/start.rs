@@ -42,15 +42,22 @@ use crate::resolve::Found;
 /// What mpiexec needs to know about one rank.
 #[derive(Debug)]
 pub struct Rank {
-    /// The process that mpiexec has started: the rank itself, or a wrapper that starts the rank.
+    /// The process of the rank.
+    pub process: Started,
+    /// The pipes from the rank's standard output and standard error.
+    pub streams: [Source; 2],
+}
+
+/// A process that mpiexec has started, and its control socket.
+#[derive(Debug)]
+pub struct Started {
+    /// The process: the rank itself, or a wrapper that starts the rank.
     pub child: Child,
     /// mpiexec's end of the rank's control socket.
     pub control: LauncherEnd,
     /// A copy of the rank's end of the control socket. mpiexec uses the copy to disarm the kernel's SIGKILL
-    /// when a job has ended without a failure.
+    /// when a world has ended without a failure.
     pub lifeline: OwnedFd,
-    /// The pipes from the rank's standard output and standard error.
-    pub streams: [Source; 2],
 }
 
 /// A job in which no rank has been started yet.
@@ -147,11 +154,10 @@ pub fn start(
 ) -> Result<World, String> {
     // 1. Take the slots.
     let slots = segment.add_world(first, job.ranks()).map_err(|error| error.to_string())?;
-    if let Some(parent) = setting.parent {
-        // The cast is exact, because the number of a slot is below 2^12.
-        slots.clone().for_each(|slot| {
-            segment.slot(slot).parent.store(parent as u32 + 1, Ordering::Release);
-        });
+    for slot in slots.clone().map(|slot| segment.slot(slot)) {
+        // The casts are exact, because a job has at most 2^12 slots.
+        slot.world_number.store(setting.world as u32, Ordering::Release);
+        slot.parent.store(setting.parent.map_or(0, |parent| parent as u32 + 1), Ordering::Release);
     }
     let mut gate_is_open = false;
     let started = start_in(segment, job, setting, (slots.clone(), stdin), &mut gate_is_open);
@@ -229,10 +235,10 @@ fn start_in(
 fn abandon(ranks: &[Rank]) {
     for rank in ranks {
         // Ignore errors: even without the signal, the child exits when mpiexec closes the gate.
-        let _ = process::signal_process(rank.child.pidfd(), libc::SIGKILL);
+        let _ = process::signal_process(rank.process.child.pidfd(), libc::SIGKILL);
     }
     for rank in ranks {
-        while matches!(rank.child.reap(), Ok(None)) {
+        while matches!(rank.process.child.reap(), Ok(None)) {
             std::thread::yield_now();
         }
     }
@@ -317,7 +323,7 @@ impl Shared<'_> {
             ])
         });
         match streams {
-            Ok(streams) => Ok(Rank { child, control, lifeline, streams }),
+            Ok(streams) => Ok(Rank { process: Started { child, control, lifeline }, streams }),
             Err(error) => {
                 let _ = process::signal_process(child.pidfd(), libc::SIGKILL);
                 Err(failed("cannot set up its control socket and its output pipes")(error))

@@ -12,7 +12,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use crate::ending::of_world;
+use typepack_job::shm::failure::who;
 use typepack_job::shm::layout::State;
 use typepack_job::shm::segment::Segment;
 use typepack_job::shm::waiting::{Kind, Named, Progress, Seen, Wait};
@@ -207,8 +207,7 @@ pub fn lines(segment: &Segment, ranks: &[Rank]) -> (Vec<String>, bool) {
         let stopped =
             if rank.live().is_some_and(is_stopped) { "; the process is stopped" } else { "" };
         let Rank { number, world, .. } = rank.rank;
-        let world = of_world(world);
-        format!("rank {number}{world}: {what}{stopped}")
+        format!("{}: {what}{stopped}", who(number, world))
     });
     (lines.collect(), found.iter().any(|rank| rank.wait().is_some()))
 }
@@ -265,8 +264,7 @@ fn described(wait: &Wait, time: u64, ranks: &[Rank]) -> String {
             // A rank writes the record, so the number may be that of no slot.
             let peer = ranks.get(slot as usize).map(|rank| (rank.number, rank.world));
             let (rank, world) = peer.unwrap_or((slot as usize, 0));
-            let world = of_world(world);
-            put(format_args!(" {word} rank {rank}{world}"));
+            put(format_args!(" {word} {}", who(rank, world)));
         }
     }
     // The messages of collective calls and windows have tags that the user has not chosen.

@@ -5,6 +5,7 @@
 //! first uses an address there (`shm/extents.rs`). If address space is short, parts that nobody uses make room for
 //! others.
 
+use crate::process::Process;
 use crate::shm::Segment;
 use crate::shm::extents::Extents;
 use crate::shm::heap::Heap;
@@ -113,7 +114,9 @@ impl Heaps {
     /// # Errors
     /// Returns the errors of [`Extents::map`], and [`ErrorKind::Argument`] if there is no such heap.
     pub(crate) fn map(&self, rank: usize, range: &Range<u64>) -> Result<Mapped, Error> {
-        let none = || Error::new(ErrorKind::Argument, format!("rank {rank} has no shared heap"));
+        let none = || {
+            Error::new(ErrorKind::Argument, format!("{} has no shared heap", Process::new(rank)))
+        };
         if rank == self.rank {
             let own = self.used().ok_or_else(none)?;
             return own.extents().find(range).ok_or_else(none);

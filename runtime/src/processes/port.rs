@@ -7,6 +7,7 @@
 use super::{of_refusal, strange};
 use crate::comm::Communicator;
 use crate::endpoint::progress::Awaited;
+use crate::process::Process;
 use crate::shm::waiting::Kind;
 use crate::sys::stream::{self, Transfer};
 use crate::{Error, ErrorKind, ProcessErrorKind, Result};
@@ -65,15 +66,30 @@ impl Communicator {
             .and_then(|()| self.check_rank(root, "root", ErrorKind::Root))
             .inspect_err(|_| self.fail_creation())?;
         self.agreed_number()?;
-        let [slot, number, _] = self.told(root, || {
+        let mut met = None;
+        let told = self.told(root, || {
             match self.endpoint().ask(&self.awaited(call, Kind::Other, None), request)? {
-                Answer::Met { slot, number } => Ok([slot.into(), number.into(), 0]),
+                // Another thread of this process makes the other call.
+                Answer::Met { slot, .. } if slot as usize == self.endpoint().rank() => {
+                    let own = Process::new(slot as usize);
+                    let detail =
+                        format!("the port connects {own} with itself; the two groups must have no common member");
+                    Err(Error::new(ErrorKind::Comm, "comm", detail))
+                }
+                Answer::Met { slot, number } => {
+                    met = Some(slot as usize);
+                    Ok([slot.into(), number.into(), 0])
+                }
                 Answer::Refused(kind, why) => Err(of_refusal(kind, &why)),
                 _ => Err(strange()),
             }
-        })?;
-        let other = (self.rank() == root).then_some(slot as usize);
-        self.with_leader(root, other, format!("port:{number}").as_bytes())
+        });
+        let made = told.and_then(|[_, number, _]| {
+            self.with_leader(root, met, format!("port:{number}").as_bytes())
+        });
+        // The communicator has the bond now, or there is none.
+        met.into_iter().for_each(|other| self.endpoint().end_meeting(other));
+        made
     }
 
     /// Makes an intercommunicator of this process and the process at the other end of a socket; see
@@ -147,9 +163,15 @@ impl Communicator {
                 "the other end of the socket is not another process of the job",
             );
         }
+        // From now on this process waits for the other one, whose death must end it.
+        let worlds = self.endpoint().other_worlds(std::iter::once(slot));
+        self.endpoint().bind(&worlds);
         self.endpoint().ring(slot);
         let mut numbers = [number, word(20)];
         numbers.sort_unstable();
-        self.with_leader(0, Some(slot), format!("join:{numbers:?}").as_bytes())
+        let made = self.with_leader(0, Some(slot), format!("join:{numbers:?}").as_bytes());
+        // The communicator has a bond of its own.
+        self.endpoint().unbind(&worlds);
+        made
     }
 }

@@ -11,9 +11,10 @@ pub(super) type Numbers = [u64; 3];
 
 /// The kinds of errors that the other ranks get like the root, and the names of the arguments. Any other error is
 /// [`ErrorKind::Other`] at the other ranks.
-const KINDS: [(ErrorKind, &str); 4] = [
+const KINDS: [(ErrorKind, &str); 5] = [
     (ErrorKind::Process(ProcessErrorKind::Spawn), "command"),
     (ErrorKind::Process(ProcessErrorKind::Port), "port_name"),
+    (ErrorKind::Comm, "comm"),
     (ErrorKind::State, "job"),
     (ErrorKind::NoMemory, "job"),
 ];

@@ -13,6 +13,7 @@
 
 use crate::memory::heaps::Heaps;
 use crate::memory::{self, Block};
+use crate::process::Process;
 use crate::shm::layout::State;
 use crate::sys::fork;
 use crate::sys::memory::Mapping;
@@ -65,8 +66,9 @@ impl Part {
         let end = end.filter(|end| *end <= heaps.bytes() && offset.is_multiple_of(LINE as u64));
         let (Some(end), Ok(len)) = (end, usize::try_from(bytes)) else {
             let detail = format!(
-                "rank {world} of the world named {bytes} bytes at offset {offset} as its part of the region, but its \
-                 shared heap does not contain these bytes"
+                "{} named {bytes} bytes at offset {offset} as its part of the region, but its shared heap does not contain \
+                 these bytes",
+                Process::new(world)
             );
             return Err(Error::new(ErrorKind::Other, "bytes", detail));
         };

@@ -72,7 +72,8 @@ pub fn join() -> Result {
         None => {
             let universe = typepack::init()?;
             let process = universe.own().group().world_rank(0);
-            lifecycle::identify(universe.rank(), process.unwrap_or_default());
+            let process = process.unwrap_or_default();
+            lifecycle::identify(process, universe.name());
             super::attribute::begin(&universe);
             let messages = universe.own().messages();
             let _first = JOB.set(Job { universe, messages });

@@ -109,8 +109,7 @@ pub fn is_thread_main(flag: Output<c_int>) -> Result {
 /// `MPI_Abort`: ends the whole job, whatever communicator the program passes.
 pub fn abort(comm: raw::Comm, errorcode: c_int) -> Result {
     comm::check(comm)?;
-    let rank = lifecycle::rank().unwrap_or_default();
-    eprintln!("typepack: rank {rank}: MPI_Abort with code {errorcode}");
+    eprintln!("typepack: {}MPI_Abort with code {errorcode}", lifecycle::who());
     lifecycle::abort(errorcode)
 }
 

@@ -206,7 +206,7 @@ pub fn be_quiet(on: bool) {
 
 /// Returns the text of a failure with the rank and the call.
 fn said(name: &'static str, text: &str) -> String {
-    let who = lifecycle::rank().map_or_else(String::new, |rank| format!("rank {rank}: "));
+    let who = lifecycle::who();
     format!("{who}{name}: {text}")
 }
 

@@ -3,9 +3,13 @@
 #define _GNU_SOURCE
 #include "check.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <signal.h>
+#include <stddef.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static char self[PATH_MAX];
@@ -31,6 +35,43 @@ static void await_end(int pid)
         if (!end || sscanf(end + 1, " %c", &state) != 1 || state == 'Z') return;
         usleep(1000);
     }
+}
+
+/* Waits until the process is not even a zombie any more. */
+static void await_burial(int pid)
+{
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%d", pid);
+    while (access(name, F_OK) == 0) usleep(1000);
+}
+
+/* Returns how many descriptors a process has open. */
+static int descriptors(int pid)
+{
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%d/fd", pid);
+    DIR *folder = opendir(name);
+    CHECK(folder);
+    int count = 0;
+    while (readdir(folder)) count++;
+    closedir(folder);
+    return count;
+}
+
+/* The bytes that MPI_Comm_join sends first. */
+enum { GREETING = 28 };
+
+/* Makes a socket that listens under a name with the number `pid`, or connects to it. */
+static int open_socket(int pid, int listens)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "typepack-ends-%d", pid);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    socklen_t bytes = offsetof(struct sockaddr_un, sun_path) + 1 + length;
+    CHECK(fd >= 0);
+    if (listens) CHECK(bind(fd, (struct sockaddr *)&address, bytes) == 0 && listen(fd, 1) == 0);
+    else CHECK(connect(fd, (struct sockaddr *)&address, bytes) == 0);
+    return fd;
 }
 
 static int tell_pids(MPI_Comm inter, int children)
@@ -96,11 +137,61 @@ static void child(MPI_Comm parent, const char *what)
         OK(MPI_Comm_disconnect(&parent));
         MPI_Finalize();
         exit(9);
+    } else if (!strcmp(what, "pool")) {
+        OK(MPI_Comm_disconnect(&parent));
+    } else if (!strcmp(what, "error")) {
+        if (rank == 1) MPI_Send(NULL, 0, MPI_INT, 77, 0, MPI_COMM_WORLD);
+        wait_for_ever(parent);
+    } else if (!strcmp(what, "told")) {
+        if (rank == 1) {
+            MPI_Recv(NULL, 0, MPI_INT, 0, 6, parent, MPI_STATUS_IGNORE);
+            kill(getpid(), SIGKILL);
+        }
+        wait_for_ever(parent);
+    } else if (!strcmp(what, "joined-dies")) {
+        OK(MPI_Comm_disconnect(&parent));
+        if (rank == 0) {
+            /* Find out what this process would send, without a partner. */
+            int pair[2];
+            char greeting[GREETING] = "this is not another process", answer[GREETING];
+            MPI_Comm inter;
+            CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+            CHECK(write(pair[1], greeting, GREETING) == GREETING);
+            MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+            RAISES(MPI_ERR_ARG, MPI_Comm_join(pair[0], &inter));
+            CHECK(read(pair[1], greeting, GREETING) == GREETING);
+            int fd = open_socket(other, 0);
+            CHECK(write(fd, greeting, GREETING) == GREETING);
+            CHECK(recv(fd, answer, GREETING, MSG_WAITALL) == GREETING);
+            kill(getpid(), SIGKILL);
+        }
+        wait_for_ever(MPI_COMM_WORLD);
     } else if (!strcmp(what, "hang")) {
         printf("pid %d\n", (int)getpid());
         fflush(stdout);
         wait_for_ever(parent);
     }
+}
+
+/* Starts one world after another. None leaves anything in mpiexec. */
+static void pool(void)
+{
+    char *arguments[] = {"pool", NULL};
+    /* mpiexec opens a descriptor for each rank that joins. */
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    int before = descriptors(getppid());
+    for (int world = 0; world < 6; world++) {
+        MPI_Comm inter;
+        OK(MPI_Comm_spawn(self, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE));
+        int other = tell_pids(inter, 0);
+        OK(MPI_Comm_disconnect(&inter));
+        if (rank == 0) {
+            await_burial(other);
+            while (descriptors(getppid()) > before) usleep(1000);
+        }
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+    }
+    if (rank == 0) printf("nothing is left\n");
 }
 
 static void parent(const char *what)
@@ -138,6 +229,14 @@ static void parent(const char *what)
         printf("nothing was started\n");
         return;
     }
+    if (!strcmp(what, "pool")) {
+        pool();
+        return;
+    }
+    /* mpiexec gives this process some time after SIGTERM. */
+    if (!strcmp(what, "told")) signal(SIGTERM, SIG_IGN);
+    int socket = -1;
+    if (!strcmp(what, "joined-dies") && rank == 0) socket = open_socket((int)getpid(), 1);
     sigset_t sign;
     int number;
     sigemptyset(&sign);
@@ -168,6 +267,29 @@ static void parent(const char *what)
         if (rank == 0) await_end(other);
         OK(MPI_Barrier(MPI_COMM_WORLD));
         if (rank == 0) printf("the parents live\n");
+    } else if (!strcmp(what, "error")) {
+        wait_for_ever(inter);
+    } else if (!strcmp(what, "told")) {
+        int value, length;
+        char text[MPI_MAX_ERROR_STRING];
+        if (rank != 0) wait_for_ever(inter);
+        OK(MPI_Send(NULL, 0, MPI_INT, 1, 6, inter));
+        MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+        int code = MPI_Recv(&value, 1, MPI_INT, 1, 77, inter, MPI_STATUS_IGNORE);
+        OK(MPI_Error_string(code, text, &length));
+        if (strstr(text, "rank 1 of world 1 killed by signal 9")) printf("the text names the world\n");
+        else printf("not so: %s\n", text);
+        fflush(stdout);
+        pause();
+    } else if (!strcmp(what, "joined-dies")) {
+        OK(MPI_Comm_disconnect(&inter));
+        if (rank == 0) {
+            int fd = accept(socket, NULL, NULL);
+            CHECK(fd >= 0);
+            MPI_Comm_join(fd, &inter);
+            printf("not reached\n");
+        }
+        wait_for_ever(MPI_COMM_WORLD);
     } else if (!strcmp(what, "parent-dies")) {
         if (rank == 0) kill(getpid(), SIGKILL);
         wait_for_ever(inter);

@@ -74,6 +74,11 @@ impl fmt::Display for Ending {
     }
 }
 
+/// Returns how messages name a rank: with its world, unless this is world 0, that of the command line.
+pub fn who(rank: usize, world: usize) -> String {
+    if world > 0 { format!("rank {rank} of world {world}") } else { format!("rank {rank}") }
+}
+
 /// The failure of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -81,13 +86,22 @@ pub struct Failure {
     pub slot: usize,
     /// Its rank in its world.
     pub rank: usize,
+    /// The number of its world.
+    pub world: usize,
     /// How the rank ended.
     pub ending: Ending,
 }
 
+impl Failure {
+    /// Returns how messages name the rank.
+    pub fn who(&self) -> String {
+        who(self.rank, self.world)
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rank {} {}", self.rank, self.ending)
+        write!(f, "{} {}", self.who(), self.ending)
     }
 }
 
@@ -112,8 +126,23 @@ impl Segment {
         }
         let first = self.slot(rank).first_failure.load(Ordering::Relaxed).checked_sub(1)? as usize;
         let ending = (first < self.layout().room().slots).then(|| self.ending(first))??;
-        let world = self.world_of(first).map_or(0, |world| world.start);
-        Some(Failure { slot: first, rank: first - world, ending })
+        let (rank, world) = self.place_of(first);
+        Some(Failure { slot: first, rank, world, ending })
+    }
+
+    /// Returns the rank of the process in `slot` in its world, and the number of this world.
+    fn place_of(&self, slot: usize) -> (usize, usize) {
+        let first = self.world_of(slot).map_or(0, |world| world.start);
+        (slot - first, self.slot(slot).world_number.load(Ordering::Acquire) as usize)
+    }
+
+    /// Returns how messages name the process in `slot`. Whatever the number is, the function returns a text.
+    pub fn name_of(&self, slot: usize) -> String {
+        if slot >= self.layout().room().slots {
+            return format!("the process in slot {slot}, which the job does not have");
+        }
+        let (rank, world) = self.place_of(slot);
+        who(rank, world)
     }
 
     /// Returns whether `mpiexec` ends `rank` because a process that shares a communicator with it has died.
@@ -154,8 +183,8 @@ mod tests {
     #[test]
     fn a_failure_is_known_to_those_who_were_told() {
         let segment = Segment::create(4, &[], JobFlags::default(), 0).expect("segment");
-        let first = Failure { slot: 1, rank: 1, ending: Ending::Killed(9) };
-        let second = Failure { slot: 2, rank: 2, ending: Ending::Exited(3) };
+        let first = Failure { slot: 1, rank: 1, world: 0, ending: Ending::Killed(9) };
+        let second = Failure { slot: 2, rank: 2, world: 0, ending: Ending::Exited(3) };
         segment.record_failure(first);
         // How a rank ended is known before anybody is told, and does not change.
         segment.record_failure(Failure { ending: Ending::LeftEarly, ..first });
@@ -192,8 +221,8 @@ mod tests {
 
     #[test]
     fn sentences_and_codes() {
-        let killed = Failure { slot: 5, rank: 1, ending: Ending::Killed(9) };
-        assert_eq!(killed.to_string(), "rank 1 killed by signal 9 (SIGKILL)");
+        let killed = Failure { slot: 5, rank: 1, world: 2, ending: Ending::Killed(9) };
+        assert_eq!(killed.to_string(), "rank 1 of world 2 killed by signal 9 (SIGKILL)");
         assert_eq!(killed.ending.exit_code(), 137);
         assert_eq!(Ending::Killed(40).to_string(), "killed by signal 40");
         assert_eq!(Ending::Exited(3).exit_code(), 3);

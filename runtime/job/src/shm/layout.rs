@@ -33,7 +33,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
 /// not detect such a change by itself.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -152,8 +152,11 @@ pub struct RankSlot {
     /// 1 while this rank leaves the job, has sent everything that it has to send, and waits only for messages that
     /// others may still send to it. Written by the rank.
     pub leaving: AtomicU32,
+    /// Number of this rank's world in the order in which the worlds have started; that of the command line has the number
+    /// 0. Messages name it. Written by the launcher.
+    pub world_number: AtomicU32,
     /// Fills the cache line.
-    pub spare: [AtomicU32; 7],
+    pub spare: [AtomicU32; 6],
     /// Process id of the rank as the launcher sees it; 0 until the rank has registered. Written by the
     /// launcher.
     pub pid: AtomicU32,

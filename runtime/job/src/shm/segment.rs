@@ -240,10 +240,10 @@ impl Segment {
     pub fn remove_world(&self, world: Range<usize>) {
         for slot in world.clone() {
             let RankSlot { group, program, bound_cpu, part_cpu, part_level, .. } = self.slot(slot);
-            let RankSlot { world, world_ranks, parent, heard, .. } = self.slot(slot);
-            for word in
-                [parent, heard, world_ranks, world, group, program, bound_cpu, part_cpu, part_level]
-            {
+            let RankSlot { world, world_ranks, world_number, parent, heard, .. } = self.slot(slot);
+            let of_world = [world_ranks, world, world_number, parent];
+            let of_rank = [heard, group, program, bound_cpu, part_cpu, part_level];
+            for word in of_world.into_iter().chain(of_rank) {
                 word.store(0, Ordering::Relaxed);
             }
         }
@@ -601,7 +601,11 @@ mod tests {
         assert_eq!(made.add_world(0, 3).expect("room"), 0..3);
         assert_eq!(made.add_world(3, 7).expect("room"), 3..10);
         made.slot(4).bind(1, Level::Core);
+        made.slot(4).world_number.store(2, Ordering::Relaxed);
+        assert_eq!(made.name_of(4), "rank 1 of world 2");
         made.remove_world(3..10);
+        assert_eq!((made.name_of(1), made.name_of(4)), ("rank 1".into(), "rank 4".into()));
+        assert!(made.name_of(usize::MAX).contains("which the job does not have"));
         assert_eq!((made.processes(), made.world_of(4), made.bound_cpu(4)), (3, None, None));
         assert_eq!(made.add_world(3, 2).expect("room"), 3..5);
         assert_eq!(

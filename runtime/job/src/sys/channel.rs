@@ -42,10 +42,14 @@ pub enum Bond {
     Connected,
     /// The rank has no such communicator any more.
     Ended,
+    /// The call is over in which the rank has met a rank of the other world at a port. If it has made a communicator, the
+    /// rank has told so before.
+    Settled,
 }
 
 impl Bond {
-    const ALL: [(Self, u8); 2] = [(Self::Connected, b'C'), (Self::Ended, b'E')];
+    const ALL: [(Self, u8); 3] =
+        [(Self::Connected, b'C'), (Self::Ended, b'E'), (Self::Settled, b'S')];
 
     fn to_byte(self) -> u8 {
         let found = Self::ALL.iter().find(|(bond, _)| *bond == self);
@@ -307,6 +311,7 @@ mod tests {
         let (reader, writer) = rustix::pipe::pipe().expect("pipe");
         ask(theirs.as_fd(), reader.as_fd(), writer.as_fd()).expect("send");
         tell_bond(theirs.as_fd(), Bond::Ended, u32::MAX).expect("send");
+        tell_bond(theirs.as_fd(), Bond::Settled, 8).expect("send");
         assert!(matches!(ours.next(), Ok(Some(Message::Bond(Bond::Connected, 7)))));
         let Ok(Some(Message::Request { request, answer })) = ours.next() else {
             panic!("a request")
@@ -314,6 +319,7 @@ mod tests {
         rustix::io::write(&answer, b"x").expect("the pipe is open");
         assert_eq!(rustix::io::read(&request, &mut [0; 2]), Ok(1));
         assert!(matches!(ours.next(), Ok(Some(Message::Bond(Bond::Ended, u32::MAX)))));
+        assert!(matches!(ours.next(), Ok(Some(Message::Bond(Bond::Settled, 8)))));
         assert!(matches!(ours.next(), Ok(None)));
     }
 

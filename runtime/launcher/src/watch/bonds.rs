@@ -1,24 +1,32 @@
 //! Which worlds are connected: between which of them there are communicators.
 //!
-//! Each rank tells with which other worlds it has communicators (`Bond`), and `mod.rs` passes that on. `deaths.rs` asks
-//! which worlds a failure ends. The ranks of one world are always connected.
+//! Each rank tells with which other worlds it has communicators (`Bond`), and `messages.rs` passes that on. `deaths.rs`
+//! asks which worlds a failure ends. The ranks of one world are always connected.
+//!
+//! Two ranks that meet at a port (`ports.rs`) are connected from then on, because each waits for the other until both have
+//! a communicator. mpiexec itself knows of such a *meeting*, and the rank tells when it is over (`Bond::Settled`). Nothing
+//! else ends it: another thread of the rank may give back its last communicator with the same world meanwhile.
 //!
 //! The members of a communicator that disconnect ask for it (`Request::Disconnect`). When all of them have asked, their
 //! bonds end at once, and only then do they get the answer. So before that a death ends all of them, and none of them waits
 //! for a dead one; and a member that has left the call is connected no more, whatever the others do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use typepack_job::service::{Answer, Refused};
+use typepack_job::shm::failure::Failure;
 use typepack_job::sys::channel::Bond;
 
 use super::requests::{Asked, Refusal};
-use super::{Job, Watched};
+use super::{Job, Watched, World};
 
 /// The bonds of all ranks: by slot of the rank and number of the other world.
 #[derive(Debug, Default)]
 pub struct Bonds {
     bonds: BTreeSet<(usize, usize)>,
+    /// The number of meetings that are not over, by slot of the rank and number of the other world.
+    meetings: BTreeMap<(usize, usize), usize>,
     /// The members of communicators that wait until the others disconnect, too: by the number of the communicator.
     leaving: BTreeMap<[u32; 2], Vec<Leaving>>,
 }
@@ -36,12 +44,26 @@ impl Bonds {
         match bond {
             Bond::Connected => self.bonds.insert((slot, world)),
             Bond::Ended => self.bonds.remove(&(slot, world)),
+            Bond::Settled => match self.meetings.get_mut(&(slot, world)) {
+                Some(count) if *count > 1 => {
+                    *count -= 1;
+                    true
+                }
+                _ => self.meetings.remove(&(slot, world)).is_some(),
+            },
         };
+    }
+
+    /// Records that the rank in `slot` has met a rank of another world.
+    pub fn meet(&mut self, slot: usize, world: usize) {
+        *self.meetings.entry((slot, world)).or_default() += 1;
     }
 
     /// Removes all bonds with a world.
     pub fn forget(&mut self, world: usize, world_of: impl Fn(usize) -> usize) {
-        self.bonds.retain(|(slot, other)| *other != world && world_of(*slot) != world);
+        let is_other = |(slot, other): (usize, usize)| other != world && world_of(slot) != world;
+        self.bonds.retain(|bond| is_other(*bond));
+        self.meetings.retain(|meeting, _| is_other(*meeting));
     }
 
     /// Returns the worlds that are connected with the rank in slot `failed` of the world `own`, which comes first. Only
@@ -53,7 +75,8 @@ impl Bonds {
         counts: impl Fn(usize) -> bool,
     ) -> Vec<usize> {
         let mut found = vec![own];
-        let live = self.bonds.iter().filter(|(slot, _)| *slot == failed || counts(*slot));
+        let all = self.bonds.iter().chain(self.meetings.keys());
+        let live = all.filter(|(slot, _)| *slot == failed || counts(*slot));
         let linked: BTreeSet<(usize, usize)> =
             live.map(|(slot, other)| (world_of(*slot), *other)).collect();
         let mut next = 0;
@@ -72,6 +95,28 @@ impl Bonds {
 }
 
 impl Job<'_> {
+    /// Handles what the rank `index` tells about its bond with the world whose first slot is `first`.
+    pub(super) fn take_bond(&mut self, index: usize, (bond, first): (Bond, u32), now: Instant) {
+        let own = self.ranks[index].world;
+        let starts = |world: &World| world.slots.start == first as usize;
+        let Some(other) = self.worlds.iter().position(starts).filter(|other| *other != own) else {
+            return;
+        };
+        let world = &self.worlds[other];
+        if bond != Bond::Connected || !self.is_over(world) {
+            return self.bonds.tell(index, other, bond);
+        }
+        // All ranks of the other world have ended before this news arrived. If one has failed, the rank waits for the dead.
+        let died = |slot: &usize| self.ranks[*slot].failed && self.ranks[*slot].parting.is_none();
+        let slot = world.slots.clone().find(died);
+        if let Some((slot, ending)) = slot.and_then(|slot| Some((slot, self.segment.ending(slot)?)))
+        {
+            let failure = Failure { slot, rank: slot - first as usize, world: other, ending };
+            let pid = self.ranks[slot].pid();
+            self.decide(own, |end| end.failed(failure, pid, false, now));
+        }
+    }
+
     /// Handles the request of a rank to disconnect a communicator of `members` members. `firsts` are the first slots of
     /// the worlds with which the rank has no other communicator.
     pub(super) fn disconnect(
@@ -141,5 +186,28 @@ mod tests {
         assert_eq!(connected(&bonds, 99), [9, 2, 1], "but those of the dead count");
         bonds.forget(1, world_of);
         assert_eq!(connected(&bonds, 20), [2]);
+    }
+
+    /// A thread of a rank disconnects its last communicator with a world, while another thread meets a rank of the same
+    /// world at a port. The end of the bond is not the end of the meeting.
+    #[test]
+    fn a_meeting_outlives_the_end_of_the_bond() {
+        let mut bonds = Bonds::default();
+        bonds.tell(0, 1, Bond::Connected);
+        bonds.meet(0, 1);
+        bonds.meet(0, 1);
+        bonds.tell(0, 1, Bond::Ended);
+        assert_eq!(connected(&bonds, 10), [1, 0]);
+        bonds.tell(0, 1, Bond::Settled);
+        assert_eq!(connected(&bonds, 10), [1, 0], "one of two meetings is over");
+        bonds.tell(0, 1, Bond::Connected);
+        bonds.tell(0, 1, Bond::Settled);
+        assert_eq!(connected(&bonds, 10), [1, 0], "the communicator is made");
+        bonds.tell(0, 1, Bond::Ended);
+        bonds.tell(0, 1, Bond::Settled);
+        assert_eq!(connected(&bonds, 10), [1]);
+        bonds.meet(0, 1);
+        bonds.forget(1, world_of);
+        assert_eq!(connected(&bonds, 0), [0]);
     }
 }

@@ -19,7 +19,8 @@ impl Job<'_> {
         self.take_messages(index, now);
         // No error is expected, because nobody but mpiexec can reap its children. If there is an error
         // anyway, the exit code is unknown; use 1.
-        let exit = match self.ranks[index].rank.child.ended() {
+        let Some(process) = &self.ranks[index].process else { return };
+        let exit = match process.child.ended() {
             Ok(None) => return,
             Ok(Some(exit)) => exit,
             Err(_) => Exit::Code(1),
@@ -92,7 +93,7 @@ impl Job<'_> {
             let mut ranks = self.ranks[world.slots.clone()].iter();
             // A world that goes on after a failure has no need of this rank either.
             let is_awaited = world.is_later || ranks.clone().any(|w| w.member.is_some());
-            if world.end.outcome().is_some() || !is_awaited {
+            if world.end.outcome().is_some() || world.left.is_cleared() || !is_awaited {
                 return None;
             }
             let stranger =
@@ -126,7 +127,8 @@ impl Job<'_> {
         // because then no other rank can be in the middle of a message exchange with it.
         let orderly = state != State::Registered && matches!(ending, Ending::Exited(_));
         let world = &self.worlds[number];
-        let failure = Failure { slot: index, rank: index - world.slots.start, ending };
+        let failure =
+            Failure { slot: index, rank: index - world.slots.start, world: number, ending };
         // Nobody knows the ranks of a refused world.
         if world.is_refused {
             return;
@@ -170,7 +172,7 @@ impl Job<'_> {
     /// their calls go on, and a call that needs the dead rank waits until the user ends the job.
     fn survive(&mut self, number: usize, failure: Failure, pid: i32) {
         let why = Outcome::Failed(failure, pid);
-        if let Some(line) = why.line(number) {
+        if let Some(line) = self.line(&why) {
             self.outputs.tell(&format!("{line}; the other ranks go on"));
         }
         self.decide(number, |end| {

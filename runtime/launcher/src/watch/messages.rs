@@ -16,7 +16,8 @@ impl Job<'_> {
     /// Handles the messages of rank `index`.
     pub(super) fn take_messages(&mut self, index: usize, now: Instant) {
         loop {
-            let message = match self.ranks[index].rank.control.next() {
+            let Some(process) = &self.ranks[index].process else { return };
+            let message = match process.control.next() {
                 Ok(Some(message)) => Some(message),
                 Ok(None) => return,
                 // The rank has sent something else.
@@ -26,13 +27,7 @@ impl Job<'_> {
             self.segment.slot(index).heard.fetch_add(1, Ordering::Release);
             match message {
                 Some(Message::Registered(pid)) => self.take_registration(index, pid, now),
-                Some(Message::Bond(bond, first)) => {
-                    let first = first as usize;
-                    let other = self.worlds.iter().position(|world| world.slots.start == first);
-                    if let Some(other) = other.filter(|other| *other != self.ranks[index].world) {
-                        self.bonds.tell(index, other, bond);
-                    }
-                }
+                Some(Message::Bond(bond, first)) => self.take_bond(index, (bond, first), now),
                 Some(Message::Request { request, answer }) => {
                     self.take_request(index, request, answer);
                 }
@@ -58,8 +53,8 @@ impl Job<'_> {
                 return;
             }
             Err(error) => {
-                let why = format!("cannot watch rank {index} (pid {}): {error}", pid.as_raw_pid());
-                let world = watched.world;
+                let (who, world) = (self.segment.name_of(index), watched.world);
+                let why = format!("cannot watch {who} (pid {}): {error}", pid.as_raw_pid());
                 return self.decide(world, |end| end.broken(Outcome::Broken(why)));
             }
         };

@@ -9,13 +9,14 @@
 //!
 //! Invariants:
 //! - While it watches a job, mpiexec blocks nowhere except in `poll`.
-//! - mpiexec reaps its children only after all ranks have ended, so that until then the kernel does not reuse
-//!   the ids of their process groups.
+//! - mpiexec reaps the children of a world only after all ranks of the world have ended and its groups have (`ended.rs`),
+//!   so that until then the kernel does not reuse the ids of their process groups.
 //! - The thread that runs this code is the thread that forked the ranks, because the kernel kills the ranks
 //!   when that thread ends.
 
 mod bonds;
 mod deaths;
+mod ended;
 mod messages;
 mod ports;
 mod requests;
@@ -32,15 +33,16 @@ use typepack_job::shm::segment::Segment;
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
 use typepack_job::sys::process::{self, ExecFailure, Exit};
 use typepack_job::sys::stream::{self, Transfer};
-use typepack_job::sys::{channel, inspect, signal};
+use typepack_job::sys::{inspect, signal};
 
 use self::bonds::Bonds;
+use self::ended::Left;
 use self::ports::Ports;
 use self::requests::Asked;
 use crate::args;
 use crate::core_reservation::Reservation;
 use crate::ending::{Action, End, Outcome};
-use crate::forward::{Outputs, Trouble};
+use crate::forward::{Outputs, Source, Trouble};
 use crate::input::Input;
 use crate::resolve::Found;
 use crate::start;
@@ -54,13 +56,6 @@ const WRAPPER_DELAY: Duration = Duration::from_millis(100);
 /// How long mpiexec goes on forwarding output after all ranks have ended without a failure. Processes that a
 /// rank has left behind may keep a pipe open longer; mpiexec discards their later output.
 const LINGER: Duration = Duration::from_millis(250);
-
-/// Interval at which mpiexec checks whether processes remain in the process groups of ranks that have ended.
-const GROUP_POLL: Duration = Duration::from_millis(5);
-
-/// How long mpiexec waits, after SIGKILL, for the remaining processes in the process groups of the ranks to
-/// end. It does not wait for ever, because a process may be stuck in the kernel.
-const KILLED_DELAY: Duration = Duration::from_millis(500);
 
 /// The line before what the ranks wait for if the user has sent a signal.
 const ASKED: &str = "what the ranks wait for:";
@@ -76,7 +71,12 @@ struct Member {
 /// What mpiexec knows about one rank.
 #[derive(Debug)]
 struct Watched {
-    rank: start::Rank,
+    /// The id of the process that mpiexec has started, and of its group.
+    pid: Pid,
+    /// This process; `None` if nothing of its world is left (`ended.rs`). The kernel may then reuse the id.
+    process: Option<start::Started>,
+    /// The pipes from the rank's standard output and standard error.
+    streams: [Source; 2],
     /// The index of its world in `Job::worlds`.
     world: usize,
     member: Option<Member>,
@@ -99,13 +99,12 @@ impl Watched {
     /// Returns the process id to show in messages: that of the process that has joined as this rank, or, if
     /// none has joined, that of the process that mpiexec has started.
     fn pid(&self) -> i32 {
-        let pid = self.member.as_ref().map_or(self.rank.child.pid(), |member| member.pid);
-        pid.as_raw_nonzero().get()
+        self.member.as_ref().map_or(self.pid, |member| member.pid).as_raw_nonzero().get()
     }
 
     /// Returns true if a process has joined as this rank and is not the process that mpiexec has started.
     fn is_wrapped(&self) -> bool {
-        self.member.as_ref().is_some_and(|member| member.pid != self.rank.child.pid())
+        self.member.as_ref().is_some_and(|member| member.pid != self.pid)
     }
 }
 
@@ -129,6 +128,8 @@ struct World {
     is_later: bool,
     /// True if a program of the world could not be executed. The rank that has asked for the world knows.
     is_refused: bool,
+    /// What is left of the world after all its ranks have ended.
+    left: Left,
 }
 
 /// The source of an event: what a polled descriptor belongs to.
@@ -220,7 +221,9 @@ impl<'a> Job<'a> {
         let setting = start::Setting { programs, placed, world, parent, machine: self.machine };
         let started = start::start(&self.segment, (self.ranks.len(), &plan), &setting, stdin)?;
         self.ranks.extend(started.ranks.into_iter().map(|rank| Watched {
-            rank,
+            pid: rank.process.child.pid(),
+            process: Some(rank.process),
+            streams: rank.streams,
             world,
             member: None,
             exit: None,
@@ -239,6 +242,7 @@ impl<'a> Job<'a> {
             asked: None,
             is_later: parent.is_some(),
             is_refused: false,
+            left: Left::default(),
         });
         Ok(())
     }
@@ -251,6 +255,7 @@ impl<'a> Job<'a> {
             let deadlines = self.ranks.iter().filter_map(|rank| rank.wrapper_until);
             let deadline = deadlines
                 .chain(self.worlds.iter().filter_map(|world| world.end.deadline()))
+                .chain(self.worlds.iter().filter_map(|world| world.left.deadline()))
                 .chain(self.input.deadline())
                 .chain(self.time_is_over_at())
                 .chain(self.watchdog.as_ref().map(Watchdog::deadline))
@@ -296,10 +301,15 @@ impl<'a> Job<'a> {
 
     /// Returns the line that reports an outcome.
     fn line(&self, outcome: &Outcome) -> Option<String> {
-        outcome.line(match outcome {
-            Outcome::Failed(failure, _) => self.ranks[failure.slot].world,
-            _ => 0,
-        })
+        let program = match outcome {
+            Outcome::Failed(failure, _) => {
+                let World { plan, is_later, .. } = &self.worlds[failure.world];
+                let program = &plan.apps[plan.app_of(failure.rank)].program;
+                is_later.then(|| program.to_string_lossy())
+            }
+            _ => None,
+        };
+        outcome.line(program.as_deref())
     }
 
     /// Returns true if all ranks of a world have ended.
@@ -409,7 +419,7 @@ impl<'a> Job<'a> {
         }
         for event in ready {
             if let Event::Output(rank, which) = event {
-                self.ranks[rank].rank.streams[which].pump(self.outputs);
+                self.ranks[rank].streams[which].pump(self.outputs);
             }
         }
         self.input.write();
@@ -420,7 +430,7 @@ impl<'a> Job<'a> {
             }
         }
         self.check_strangers(now);
-        self.clear_worlds();
+        self.clear_worlds(now);
         if let Some(limit) = self.plan.timeout
             && self.time_is_over_at().is_some_and(|at| at <= now)
         {
@@ -451,11 +461,13 @@ impl<'a> Job<'a> {
             }
         }
         for (index, watched) in self.ranks.iter().enumerate() {
-            if !watched.is_gone() {
-                add(Event::Control(index), watched.rank.control.as_fd(), PollFlags::IN);
-            }
-            if watched.exit.is_none() {
-                add(Event::Child(index), watched.rank.child.pidfd(), PollFlags::IN);
+            if let Some(process) = &watched.process {
+                if !watched.is_gone() {
+                    add(Event::Control(index), process.control.as_fd(), PollFlags::IN);
+                }
+                if watched.exit.is_none() {
+                    add(Event::Child(index), process.child.pidfd(), PollFlags::IN);
+                }
             }
             match &watched.member {
                 Some(member) if !member.gone && watched.is_wrapped() => {
@@ -463,7 +475,7 @@ impl<'a> Job<'a> {
                 }
                 _ => {}
             }
-            for (which, source) in watched.rank.streams.iter().enumerate() {
+            for (which, source) in watched.streams.iter().enumerate() {
                 if let Some(fd) = source.fd().filter(|_| self.outputs.has_room(source.stream())) {
                     add(Event::Output(index, which), fd, PollFlags::IN);
                 }
@@ -560,36 +572,6 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Forgets what ranks that have ended hold: their cores, ports and requests. If other worlds go on, tells why a world
-    /// has ended.
-    fn clear_worlds(&mut self) {
-        let mut has_ended = false;
-        for number in 0..self.worlds.len() {
-            if self.worlds[number].cores.is_some() && self.is_over(&self.worlds[number]) {
-                self.worlds[number].cores = None;
-                has_ended = true;
-                let goes_on = |world: &World| !self.is_over(world) && !world.end.is_ending();
-                if self.decided.contains(&number) && self.worlds.iter().any(goes_on) {
-                    self.tell_outcome(number);
-                }
-            }
-        }
-        self.clear_ports();
-        self.clear_leaving();
-        if has_ended {
-            self.remove_refused_worlds();
-            self.count_ranks();
-        }
-    }
-
-    /// Tells the ranks whether they are more than the CPUs, or share CPUs.
-    fn count_ranks(&self) {
-        let running = self.ranks.iter().filter(|watched| !watched.is_gone()).count();
-        let shares = |world: &World| world.shares_cores && world.cores.is_some();
-        let is_crowded = running > start::usable_cpus(self.machine.table);
-        self.segment.set_oversubscribed(is_crowded || self.worlds.iter().any(shares));
-    }
-
     /// Passes an event to the state machine of a world, and carries out the action that it returns.
     fn decide(&mut self, number: usize, event: impl FnOnce(&mut End) -> Option<Action>) {
         let world = &mut self.worlds[number];
@@ -634,9 +616,12 @@ impl<'a> Job<'a> {
             return;
         }
         for watched in &self.ranks[self.worlds[number].slots.clone()] {
+            if watched.process.is_none() {
+                continue;
+            }
             // Ignore errors: sending fails only if the processes run as another user, and mpiexec can do
             // nothing about that.
-            let _ = process::signal_group(watched.rank.child.pid(), signal);
+            let _ = process::signal_group(watched.pid, signal);
             match &watched.member {
                 // The member may be in another process group, made by itself or by a wrapper.
                 Some(member) if !member.gone && watched.is_wrapped() => {
@@ -655,8 +640,9 @@ impl<'a> Job<'a> {
         for watched in &self.ranks {
             // Other processes of the group need not handle the signal, so each process gets its own.
             let survives = |pid: Pid| inspect::survives(pid.as_raw_nonzero().get(), signal);
-            if survives(watched.rank.child.pid()) {
-                let _ = process::signal_process(watched.rank.child.pidfd(), signal);
+            let Some(process) = &watched.process else { continue };
+            if survives(watched.pid) {
+                let _ = process::signal_process(process.child.pidfd(), signal);
             }
             if let Some(member) = &watched.member
                 && watched.is_wrapped()
@@ -666,46 +652,6 @@ impl<'a> Job<'a> {
                 let _ = process::signal_process(member.pidfd.as_fd(), signal);
             }
         }
-    }
-
-    /// Deals with the process groups after all ranks have ended. If a world failed, waits until the processes
-    /// that remain in its groups have ended, and kills them when the grace time is over. If a world did not
-    /// fail, such processes may go on running.
-    fn end_groups(&mut self) {
-        self.input.close();
-        for watched in &self.ranks {
-            if self.worlds[watched.world].end.is_natural() {
-                // Processes that a rank has left behind must not be killed when mpiexec ends. This call never
-                // fails for an open descriptor.
-                let _ = channel::disarm(watched.rank.lifeline.as_fd());
-            }
-            // mpiexec has the exit code of the child already, so the result of `reap` is not needed.
-            let _ = watched.rank.child.reap();
-        }
-        let mut give_up = None;
-        loop {
-            let mut running =
-                self.worlds.iter().filter(|w| !w.end.is_natural() && self.groups_run(w)).peekable();
-            let now = Instant::now();
-            if running.peek().is_none() {
-                break;
-            }
-            let all_killed = running.all(|world| world.end.is_killing());
-            if all_killed && *give_up.get_or_insert(now + KILLED_DELAY) <= now {
-                break;
-            }
-            self.turn_ended(Some(now + GROUP_POLL), now);
-            let now = Instant::now();
-            self.decide_all(|end| end.tick(now));
-        }
-        self.groups_ended = true;
-    }
-
-    /// Returns true if a process runs in the group of any rank of a world. As long as a group has processes, the kernel
-    /// does not reuse the group's id.
-    fn groups_run(&self, world: &World) -> bool {
-        let ranks = self.ranks[world.slots.clone()].iter();
-        process::any_group_runs(ranks.map(|watched| watched.rank.child.pid()))
     }
 
     /// Returns true if nothing has ended a world. A world that was refused does not count.
@@ -724,7 +670,7 @@ impl<'a> Job<'a> {
                 Event::Signal => self.take_signals(now),
                 Event::Report(world) => self.take_report(world),
                 Event::Output(rank, which) => {
-                    self.ranks[rank].rank.streams[which].pump(self.outputs);
+                    self.ranks[rank].streams[which].pump(self.outputs);
                 }
                 _ => {}
             }
@@ -739,7 +685,7 @@ impl<'a> Job<'a> {
         let until = Instant::now() + LINGER;
         loop {
             let (mut open, mut full) = (false, false);
-            for source in self.ranks.iter_mut().flat_map(|watched| &mut watched.rank.streams) {
+            for source in self.ranks.iter_mut().flat_map(|watched| &mut watched.streams) {
                 while self.outputs.has_room(source.stream()) && source.pump(self.outputs) {}
                 open |= source.fd().is_some();
                 full |= source.fd().is_some() && !self.outputs.has_room(source.stream());
@@ -756,7 +702,7 @@ impl<'a> Job<'a> {
                 break;
             }
         }
-        for source in self.ranks.iter_mut().flat_map(|watched| &mut watched.rank.streams) {
+        for source in self.ranks.iter_mut().flat_map(|watched| &mut watched.streams) {
             source.finish(self.outputs);
         }
     }

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use typepack_job::service::{Answer, Refused, Request};
 use typepack_job::shm::segment::Segment;
-use typepack_job::sys::channel::Bond;
 
 use super::requests::Asked;
 use super::{Job, Watched};
@@ -155,7 +154,7 @@ impl Job<'_> {
         for (slot, with) in [(asked.slot, other.slot), (other.slot, asked.slot)] {
             let (here, there) = (self.ranks[slot].world, self.ranks[with].world);
             if here != there {
-                self.bonds.tell(slot, there, Bond::Connected);
+                self.bonds.meet(slot, there);
             }
         }
         let slots = [asked.slot as u32, other.slot as u32];

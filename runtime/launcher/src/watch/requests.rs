@@ -207,11 +207,13 @@ impl Job<'_> {
                 break;
             }
             for mut watched in self.ranks.drain(slots.clone()) {
-                watched.rank.streams.iter_mut().for_each(|source| {
+                watched.streams.iter_mut().for_each(|source| {
                     while source.pump(self.outputs) {}
                     source.finish(self.outputs);
                 });
-                let start::Rank { child, control, lifeline, .. } = watched.rank;
+                let Some(start::Started { child, control, lifeline }) = watched.process else {
+                    continue;
+                };
                 // The kernel kills what the process has left behind, and then its number is free.
                 drop((control, lifeline));
                 let _exit_is_known = child.reap();

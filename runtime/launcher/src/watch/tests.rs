@@ -133,14 +133,18 @@ fn ranks_join_a_running_job_and_their_failure_is_their_own() {
         job.turn(deadlines.min(), now);
     }
     let outcomes =
-        job.worlds.iter().map(|world| world.end.outcome().and_then(|outcome| outcome.line(0)));
+        job.worlds.iter().map(|world| world.end.outcome().and_then(|outcome| outcome.line(None)));
     let outcomes: Vec<_> = outcomes.collect();
     assert_eq!(outcomes[0], None);
     let line = outcomes[1].as_deref().unwrap_or_default();
     assert!(
-        line.starts_with("rank 1 (pid ") && line.ends_with("killed by signal 9 (SIGKILL)"),
+        line.starts_with("rank 1 of world 1 (pid ")
+            && line.ends_with("killed by signal 9 (SIGKILL)"),
         "{line}"
     );
+    // The second world has left nothing, although the first one went on.
+    assert!(job.worlds[1].left.is_cleared());
+    assert!(job.ranks[2..].iter().all(|w| w.process.is_none() && w.member.is_none()));
     assert_eq!(job.ranks[0].exit, Some(Exit::Code(0)));
     assert_eq!(job.ranks[1].exit, Some(Exit::Code(0)));
     assert_eq!(job.run(), 137);

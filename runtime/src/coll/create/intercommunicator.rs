@@ -14,6 +14,7 @@ use crate::comm::{Communicator, Group, check_tag};
 use crate::commit::bytes;
 use crate::endpoint::progress::Endpoint;
 use crate::error::check_memory;
+use crate::process::Process;
 use crate::schedule::calls;
 use crate::schedule::program::Builder;
 use crate::schedule::table::Place;
@@ -113,12 +114,11 @@ impl Communicator {
         let length = size_of_val(members.as_slice()) as u64;
         self.broadcast_elements(&mut members, bytes()?, length, leader)?;
         let remote = self.group_of(&members)?;
-        if let Some(rank) =
+        if let Some(&rank) =
             members.iter().find(|&&rank| self.group().rank_of(rank as usize).is_some())
         {
-            let detail = format!(
-                "rank {rank} of the world is in both groups; the groups must have no common member"
-            );
+            let who = Process::new(rank as usize);
+            let detail = format!("{who} is in both groups; the groups must have no common member");
             return Err(Error::new(ErrorKind::Comm, "local_comm", detail));
         }
         let made = self.derive_between([first, second], self.group().clone(), remote)?;

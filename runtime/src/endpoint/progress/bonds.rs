@@ -77,6 +77,14 @@ impl Endpoint {
         }
     }
 
+    /// Tells the launcher that the call is over in which this rank has met the process in slot `other` at a port. Until
+    /// then the launcher takes this rank for connected with the world of that process.
+    pub fn end_meeting(&self, other: usize) {
+        for world in self.other_worlds(std::iter::once(other)) {
+            self.bonds.tell(Bond::Settled, world);
+        }
+    }
+
     /// Does what [`unbind`](Self::unbind) does, together with all other ranks of a communicator of `members` ranks, whose
     /// first context is `context`. Returns when all of them have made the call. Until then the death of one of them ends
     /// this rank, too.

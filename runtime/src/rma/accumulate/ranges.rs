@@ -7,6 +7,7 @@
 use crate::comm::Communicator;
 use crate::endpoint::progress::Recorded;
 use crate::memory;
+use crate::process::Process;
 use crate::rma::window::words::{RANGE_LOCKS, Word, Words};
 use crate::shm::layout::State;
 use crate::shm::waiting::Kind;
@@ -189,15 +190,17 @@ fn hold_word<'a>(
 /// the rank that the word names.
 #[cold]
 fn abandoned(owner: u64, state: Option<State>) -> Error {
+    // If there is a state, the word names a slot.
+    let who = Process::new((owner - 1) as usize);
     let (kind, detail) = match state {
         Some(State::Dead) => {
             if memory::heaps().is_some_and(|heaps| heaps.job_ends()) {
                 await_end();
             }
-            (ErrorKind::ProcAborted, format!("rank {} died in an update of this memory", owner - 1))
+            (ErrorKind::ProcAborted, format!("{who} died in an update of this memory"))
         }
         Some(_) => {
-            let detail = format!("rank {} has left the job, but its lock is taken", owner - 1);
+            let detail = format!("{who} has left the job, but its lock is taken");
             (ErrorKind::Other, detail)
         }
         None => (ErrorKind::Other, format!("a lock of this memory has the value {owner:#x}")),

@@ -14,6 +14,7 @@ use super::pool::Pool;
 use crate::memory;
 use crate::memory::heaps::{Heaps, Mapped};
 use crate::placement::Cpu;
+use crate::process::Process;
 use crate::request::private::{Probe, Reader, Readers};
 use crate::shm::budget::Need;
 use crate::shm::contacts::Contacts;
@@ -38,7 +39,7 @@ fn of_contact(rank: usize, error: typepack_job::Error) -> Error {
     match error.kind() {
         // This error means that `rank` has written a wrong area number.
         typepack_job::ErrorKind::Argument => {
-            let detail = format!("rank {rank} broke the protocol: {error}");
+            let detail = format!("{} broke the protocol: {error}", Process::new(rank));
             Error::new(ErrorKind::Other, "transport", detail)
         }
         _ => error.into(),

@@ -1,6 +1,7 @@
 //! Builds the errors for two cases: another rank broke the protocol, or this library has a bug. Also decides what a
 //! call does that cannot succeed because the job ends.
 
+use crate::process::Process;
 use crate::shm::ring::Violation;
 use crate::sys::signal;
 use crate::{Error, ErrorKind};
@@ -23,14 +24,11 @@ pub fn await_end() {
     }
 }
 
-/// Builds the error for a rank that broke the protocol.
+/// Builds the error for the process in slot `rank`, which broke the protocol.
 #[cold]
 pub fn broken(rank: usize, violation: Violation) -> Error {
-    Error::new(
-        ErrorKind::Other,
-        "transport",
-        format!("rank {rank} broke the protocol: {}", violation.0),
-    )
+    let detail = format!("{} broke the protocol: {}", Process::new(rank), violation.0);
+    Error::new(ErrorKind::Other, "transport", detail)
 }
 
 /// Builds the error for a place of data that rank `rank` named and that this rank refused. Normally
@@ -54,11 +52,11 @@ pub fn lost(what: &'static str, id: u64) -> Error {
     Error::new(ErrorKind::Internal, "transport", detail)
 }
 
-/// Builds the error for a value that belongs to rank `rank` and should exist but does not, for example the
-/// link from rank `rank`. `what` names the value and ends with a preposition, because the error text appends
-/// the number of the rank.
+/// Builds the error for a value that belongs to the process in slot `rank` and should exist but does not, for example the
+/// link from this process. `what` names the value and ends with a preposition, because the error text appends
+/// the name of the process.
 #[cold]
 pub fn lost_at(what: &'static str, rank: usize) -> Error {
-    let detail = format!("the runtime lost track of {what} rank {rank}");
+    let detail = format!("the runtime lost track of {what} {}", Process::new(rank));
     Error::new(ErrorKind::Internal, "transport", detail)
 }

@@ -97,7 +97,7 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
         let area = area(&theirs);
         assert_eq!(area.split().claim_back(1, PIECES), Some(0));
         let ending = crate::shm::failure::Ending::Exited(1);
-        segment.record_failure(crate::shm::failure::Failure { slot: 2, rank: 2, ending });
+        segment.record_failure(crate::shm::failure::Failure { slot: 2, rank: 2, world: 0, ending });
         segment.tell_failure(2, 0..2);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| there.detach(received));
