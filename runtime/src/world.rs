@@ -20,6 +20,7 @@ use crate::schedule;
 use crate::settings::{self, Settings, foreign_launcher, unknown_names};
 use crate::shm::segment::Segment;
 use crate::shm::{Attached, attach, attach_from_env};
+use crate::starter;
 use crate::sys::named::Entry;
 use crate::sys::{clock, fork, machine, stream, text_file};
 use crate::tools;
@@ -98,7 +99,10 @@ pub fn init() -> Result<Universe> {
         let detail = "this process has already joined its job; init() may be called only once";
         return Err(Error::new(ErrorKind::State, "init", detail));
     }
-    let attached = attach_from_env()?;
+    let attached = match attach_from_env()? {
+        Some(attached) => Some(attached),
+        None => starter::join()?,
+    };
     // All ranks have the same environment, so only rank 0 prints the warning.
     if !settings.quiet
         && attached.as_ref().is_none_or(|attached| attached.slot == attached.world.start)
@@ -254,13 +258,13 @@ impl Universe {
     /// Programs are counted from 0. Returns `None` if no launcher started this process.
     #[doc(alias = "MPI_APPNUM")]
     pub fn app_number(&self) -> Option<u32> {
-        advertised(attach::APP_NUMBER)?.parse().ok()
+        segment()?.program(self.world.endpoint().rank())
     }
 
     /// Returns how many ranks of the job, including this one, run this rank's program. Returns `None` if
     /// no launcher started this process.
     pub fn app_size(&self) -> Option<u32> {
-        advertised(attach::APP_SIZE)?.parse().ok()
+        program_size().filter(|_| JOB.get().is_some())
     }
 
     /// Returns the number of processes for which the job has room. The user states this number to the
@@ -268,7 +272,8 @@ impl Universe {
     /// this process.
     #[doc(alias = "MPI_UNIVERSE_SIZE")]
     pub fn universe_size(&self) -> Option<u32> {
-        advertised(attach::UNIVERSE_SIZE)?.parse().ok()
+        let stated = advertised(attach::UNIVERSE_SIZE).and_then(|size| size.parse().ok());
+        stated.or_else(starter::universe_size)
     }
 
     /// Returns the name of the error handler that the user gave to the launcher: `mpi_errors_are_fatal`,
@@ -480,7 +485,13 @@ impl Universe {
                 );
             }
         }
-        let ended = end(endpoint);
+        let mut ended = end(endpoint);
+        if ended.is_ok()
+            && !std::thread::panicking()
+            && let Some(attached) = JOB.get().filter(|_| !fork::is_child())
+        {
+            ended = starter::leave(attached).map_err(Error::from);
+        }
         if let Some(line) = report {
             eprintln!("{line}");
         }
@@ -617,11 +628,11 @@ fn segment() -> Option<&'static Segment> {
     JOB.get().filter(|_| !fork::is_child()).map(|attached| &*attached.segment)
 }
 
-/// Returns a variable that the launcher has set for this rank, or `None` if no launcher started this
+/// Returns a variable that `mpiexec` has set for this rank, or `None` if `mpiexec` did not start this
 /// process. Without a launcher the variable is not read: it may come from another job, if a rank of that job
 /// started this process.
 fn advertised(name: &str) -> Option<String> {
-    JOB.get().and_then(|_| std::env::var(name).ok())
+    JOB.get().filter(|_| !starter::has_joined()).and_then(|_| std::env::var(name).ok())
 }
 
 impl Drop for Universe {
@@ -638,9 +649,16 @@ impl Drop for Universe {
 /// [`Universe::app_size`], this function also works before the process has joined the job, and it returns 1 if no
 /// launcher started the process. Returns `None` if the process cannot join a job, like a child of a rank.
 pub fn program_size() -> Option<u32> {
-    match JOB.get().map_or_else(attach::is_offered, |_| Ok(true)) {
+    if let Some(attached) = JOB.get() {
+        let segment = segment()?;
+        let own = segment.program(attached.slot)?;
+        let ranks = attached.world.clone().filter(|slot| segment.program(*slot) == Some(own));
+        return u32::try_from(ranks.count()).ok();
+    }
+    match attach::is_offered() {
         Ok(true) => std::env::var(attach::APP_SIZE).ok()?.parse().ok(),
-        Ok(false) => Some(1),
+        // Another launcher tells the programs of the ranks when all ranks have joined.
+        Ok(false) => (!starter::is_offered()).then_some(1),
         Err(_) => None,
     }
 }
@@ -673,6 +691,7 @@ pub fn abort(code: i32) -> ! {
     let code = if code & 0xff == 0 { 1 } else { code };
     if let Some(segment) = segment() {
         segment.mark_aborting();
+        starter::abort(code);
     }
     crate::sys::process::end(code)
 }

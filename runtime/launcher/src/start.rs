@@ -42,15 +42,16 @@ use crate::resolve::Found;
 /// What mpiexec needs to know about one rank.
 #[derive(Debug)]
 pub struct Rank {
-    /// The process that mpiexec has started: the rank itself, or a wrapper that starts the rank.
-    pub child: Child,
+    /// The process that mpiexec has started: the rank itself, or a wrapper that starts the rank. `None` if another
+    /// launcher has started it.
+    pub child: Option<Child>,
     /// mpiexec's end of the rank's control socket.
     pub control: LauncherEnd,
     /// A copy of the rank's end of the control socket. mpiexec uses the copy to disarm the kernel's SIGKILL
-    /// when a job has ended without a failure.
-    pub lifeline: OwnedFd,
-    /// The pipes from the rank's standard output and standard error.
-    pub streams: [Source; 2],
+    /// when a job has ended without a failure. `None` if another launcher has started the rank.
+    pub lifeline: Option<OwnedFd>,
+    /// The pipes from the rank's standard output and standard error, if mpiexec forwards them.
+    pub streams: Vec<Source>,
 }
 
 /// A job in which no rank has been started yet.
@@ -227,12 +228,13 @@ fn start_in(
 /// Kills and reaps children that wait at the gate or have just passed it. (What a child has started by then ends with
 /// the child's control socket.)
 fn abandon(ranks: &[Rank]) {
-    for rank in ranks {
+    let children = || ranks.iter().filter_map(|rank| rank.child.as_ref());
+    for child in children() {
         // Ignore errors: even without the signal, the child exits when mpiexec closes the gate.
-        let _ = process::signal_process(rank.child.pidfd(), libc::SIGKILL);
+        let _ = process::signal_process(child.pidfd(), libc::SIGKILL);
     }
-    for rank in ranks {
-        while matches!(rank.child.reap(), Ok(None)) {
+    for child in children() {
+        while matches!(child.reap(), Ok(None)) {
             std::thread::yield_now();
         }
     }
@@ -311,13 +313,15 @@ impl Shared<'_> {
             world => format!("[{world}.{rank}] "),
         });
         let streams = channel::arm(lifeline.as_fd(), -pid).and_then(|()| {
-            Ok([
+            Ok(vec![
                 Source::new(out, Stream::Out, label.clone())?,
                 Source::new(err, Stream::Err, label)?,
             ])
         });
         match streams {
-            Ok(streams) => Ok(Rank { child, control, lifeline, streams }),
+            Ok(streams) => {
+                Ok(Rank { child: Some(child), control, lifeline: Some(lifeline), streams })
+            }
             Err(error) => {
                 let _ = process::signal_process(child.pidfd(), libc::SIGKILL);
                 Err(failed("cannot set up its control socket and its output pipes")(error))

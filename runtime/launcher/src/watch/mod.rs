@@ -14,6 +14,7 @@
 //! - The thread that runs this code is the thread that forked the ranks, because the kernel kills the ranks
 //!   when that thread ends.
 
+mod adopted;
 mod bonds;
 mod deaths;
 mod messages;
@@ -30,10 +31,11 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use typepack_job::shm::segment::Segment;
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
-use typepack_job::sys::process::{self, ExecFailure, Exit};
+use typepack_job::sys::process::{self, Child, ExecFailure, Exit};
 use typepack_job::sys::stream::{self, Transfer};
 use typepack_job::sys::{channel, inspect, signal};
 
+pub use self::adopted::Adopted;
 use self::bonds::Bonds;
 use self::ports::Ports;
 use self::requests::Asked;
@@ -88,24 +90,33 @@ struct Watched {
     /// If only one of the member and its wrapper has ended, the time until which mpiexec waits for the other
     /// one to end. `None` if mpiexec is not waiting in this way.
     wrapper_until: Option<Instant>,
+    /// If another launcher has started the rank: a copy of the rank's connection to it, until one of the two has ended.
+    starter: Option<OwnedFd>,
 }
 
 impl Watched {
     /// Returns true if all known processes of the rank have ended.
     fn is_gone(&self) -> bool {
-        self.exit.is_some() && self.member.as_ref().is_none_or(|member| member.gone)
+        let is_known = match self.rank.child {
+            Some(_) => self.exit.is_some(),
+            // It is no child of mpiexec. When the time is over, nobody will tell any more how it has ended.
+            None => self.wrapper_until.is_none(),
+        };
+        is_known && self.member.as_ref().is_none_or(|member| member.gone)
     }
 
     /// Returns the process id to show in messages: that of the process that has joined as this rank, or, if
     /// none has joined, that of the process that mpiexec has started.
     fn pid(&self) -> i32 {
-        let pid = self.member.as_ref().map_or(self.rank.child.pid(), |member| member.pid);
-        pid.as_raw_nonzero().get()
+        let member = self.member.as_ref().map(|member| member.pid);
+        let pid = member.or(self.rank.child.as_ref().map(Child::pid));
+        pid.map_or(0, |pid| pid.as_raw_nonzero().get())
     }
 
     /// Returns true if a process has joined as this rank and is not the process that mpiexec has started.
     fn is_wrapped(&self) -> bool {
-        self.member.as_ref().is_some_and(|member| member.pid != self.rank.child.pid())
+        let child = self.rank.child.as_ref().map(Child::pid);
+        self.member.as_ref().is_some_and(|member| Some(member.pid) != child)
     }
 }
 
@@ -139,6 +150,7 @@ enum Event {
     Control(usize),
     Child(usize),
     Member(usize),
+    Starter(usize),
     Output(usize, usize),
     Input,
     Other,
@@ -227,6 +239,7 @@ impl<'a> Job<'a> {
             failed: false,
             parting: None,
             wrapper_until: None,
+            starter: None,
         }));
         self.worlds.push(World {
             slots: started.slots,
@@ -403,6 +416,7 @@ impl<'a> Job<'a> {
                 Event::Control(rank) => self.take_messages(rank, now),
                 Event::Child(rank) => self.take_child(rank, now),
                 Event::Member(rank) => self.take_member(rank, now),
+                Event::Starter(rank) => self.take_starter(rank),
                 Event::Input => self.input.read(now),
                 Event::Output(..) | Event::Other => {}
             }
@@ -414,10 +428,13 @@ impl<'a> Job<'a> {
         }
         self.input.write();
         self.flush(now);
-        for rank in 0..self.ranks.len() {
-            if self.ranks[rank].wrapper_until.is_some_and(|until| until <= now) {
-                self.judge_wrapped(rank, now);
-            }
+        let until = |rank: &usize| self.ranks[*rank].wrapper_until;
+        let is_due = |rank: &usize| until(rank).is_some_and(|until| until <= now);
+        let mut due: Vec<usize> = (0..self.ranks.len()).filter(is_due).collect();
+        // The one that ended first has perhaps ended the others.
+        due.sort_by_key(until);
+        for rank in due {
+            self.judge_wrapped(rank, now);
         }
         self.check_strangers(now);
         self.clear_worlds();
@@ -454,8 +471,13 @@ impl<'a> Job<'a> {
             if !watched.is_gone() {
                 add(Event::Control(index), watched.rank.control.as_fd(), PollFlags::IN);
             }
-            if watched.exit.is_none() {
-                add(Event::Child(index), watched.rank.child.pidfd(), PollFlags::IN);
+            if watched.exit.is_none()
+                && let Some(child) = &watched.rank.child
+            {
+                add(Event::Child(index), child.pidfd(), PollFlags::IN);
+            }
+            if let Some(starter) = &watched.starter {
+                add(Event::Starter(index), starter.as_fd(), PollFlags::RDHUP);
             }
             match &watched.member {
                 Some(member) if !member.gone && watched.is_wrapped() => {
@@ -636,7 +658,9 @@ impl<'a> Job<'a> {
         for watched in &self.ranks[self.worlds[number].slots.clone()] {
             // Ignore errors: sending fails only if the processes run as another user, and mpiexec can do
             // nothing about that.
-            let _ = process::signal_group(watched.rank.child.pid(), signal);
+            if let Some(child) = &watched.rank.child {
+                let _ = process::signal_group(child.pid(), signal);
+            }
             match &watched.member {
                 // The member may be in another process group, made by itself or by a wrapper.
                 Some(member) if !member.gone && watched.is_wrapped() => {
@@ -655,8 +679,8 @@ impl<'a> Job<'a> {
         for watched in &self.ranks {
             // Other processes of the group need not handle the signal, so each process gets its own.
             let survives = |pid: Pid| inspect::survives(pid.as_raw_nonzero().get(), signal);
-            if survives(watched.rank.child.pid()) {
-                let _ = process::signal_process(watched.rank.child.pidfd(), signal);
+            if let Some(child) = watched.rank.child.as_ref().filter(|child| survives(child.pid())) {
+                let _ = process::signal_process(child.pidfd(), signal);
             }
             if let Some(member) = &watched.member
                 && watched.is_wrapped()
@@ -674,13 +698,15 @@ impl<'a> Job<'a> {
     fn end_groups(&mut self) {
         self.input.close();
         for watched in &self.ranks {
-            if self.worlds[watched.world].end.is_natural() {
+            if self.worlds[watched.world].end.is_natural()
+                && let Some(lifeline) = &watched.rank.lifeline
+            {
                 // Processes that a rank has left behind must not be killed when mpiexec ends. This call never
                 // fails for an open descriptor.
-                let _ = channel::disarm(watched.rank.lifeline.as_fd());
+                let _ = channel::disarm(lifeline.as_fd());
             }
             // mpiexec has the exit code of the child already, so the result of `reap` is not needed.
-            let _ = watched.rank.child.reap();
+            let _ = watched.rank.child.as_ref().map(Child::reap);
         }
         let mut give_up = None;
         loop {
@@ -705,7 +731,9 @@ impl<'a> Job<'a> {
     /// does not reuse the group's id.
     fn groups_run(&self, world: &World) -> bool {
         let ranks = self.ranks[world.slots.clone()].iter();
-        process::any_group_runs(ranks.map(|watched| watched.rank.child.pid()))
+        process::any_group_runs(
+            ranks.filter_map(|watched| Some(watched.rank.child.as_ref()?.pid())),
+        )
     }
 
     /// Returns true if nothing has ended a world. A world that was refused does not count.

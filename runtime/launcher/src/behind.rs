@@ -1,0 +1,284 @@
+//! `mpiexec --behind`: watches ranks that another launcher has started.
+//!
+//! The library starts this process in the first rank (`runtime/job/src/starter/watcher.rs`), with a connection to it as
+//! standard input. Users do not start it. The process makes the memory of the job, waits until all ranks have said hello,
+//! gives each of them the memory, and then does what `mpiexec` does for ranks of its own (`watch/`), except what the other
+//! launcher does: it starts no rank, and forwards neither input nor output.
+//!
+//! The ranks run where the other launcher has put them. The table of CPUs says which CPUs these are, and the slot of a rank
+//! to which of them it is bound.
+//!
+//! Invariants: until all ranks are there, the end of the first rank or of any rank that has said hello ends this process, so
+//! that no rank waits for one that will not come. Only processes of this user are answered.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use typepack_job::shm::layout::MAX_CPUS;
+use typepack_job::shm::segment::{JobFlags, Segment};
+use typepack_job::shm::topology::CpuInfo;
+use typepack_job::starter::messages::{self, ARGUMENT, Greeting, Hello, MESSAGE_MAX, READY};
+use typepack_job::sys::channel::{self, LauncherEnd};
+use typepack_job::sys::poll::{self, PollFd, PollFlags};
+use typepack_job::sys::process::{self, CpuSet};
+use typepack_job::sys::{detach, local_socket, signal};
+
+use crate::args::{self, Request, Surroundings};
+use crate::forward::{Outputs, Stream};
+use crate::placement::{Core, is_crowded, level_of};
+use crate::start::{self, Made};
+use crate::topology;
+use crate::watch::{self, Adopted};
+
+/// The signals that this process reads: those that ask it to end.
+const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// A process that has said hello.
+struct Arrived {
+    hello: Hello,
+    connection: OwnedFd,
+    pid: rustix::process::Pid,
+    pidfd: OwnedFd,
+    starter: Option<OwnedFd>,
+}
+
+/// Returns true if the arguments of `mpiexec` ask for this process.
+pub fn is_wanted() -> bool {
+    std::env::args_os().nth(1).is_some_and(|argument| argument == ARGUMENT)
+}
+
+/// Watches the ranks until all have ended. Returns the exit code, which nobody reads.
+///
+/// # Errors
+///
+/// Returns a one-line message if there is no job.
+pub fn run() -> Result<u8, String> {
+    // 1. Keep nothing of the rank but the connection to it.
+    let setup = io::stdin().as_fd().try_clone_to_owned().ok();
+    let setup = setup.filter(|setup| channel::is_control(setup.as_fd()));
+    let setup =
+        setup.ok_or_else(|| format!("{ARGUMENT}: only the library calls mpiexec in this way"))?;
+    let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    let setup = keep_only(setup).map_err(failed("cannot take the connection to the first rank"))?;
+    detach::detach().map_err(failed("cannot make a process"))?;
+    signal::restore(libc::SIGCHLD);
+    let wanted = signal::SignalSet::new(&SIGNALS);
+    signal::block(&wanted).map_err(failed("cannot receive signals"))?;
+    let signals = signal::descriptor(&wanted).map_err(failed("cannot receive signals"))?;
+    process::raise_descriptor_limit();
+    // The first rank may be bound to a core, which this process would share with it.
+    let all: Vec<usize> = (0..MAX_CPUS).collect();
+    let _stays_there = process::run_on(&CpuSet::new(&all));
+
+    // 2. Tell the first rank who this is, and learn how many ranks there are.
+    let tell = |message: &[u8]| local_socket::send(setup.as_fd(), message, &[]);
+    tell(&Greeting::own().to_bytes()).map_err(failed("the first rank has ended"))?;
+    let mut buffer = [0; MESSAGE_MAX];
+    let (len, fds) =
+        local_socket::receive(setup.as_fd(), &mut buffer).map_err(failed("no number of ranks"))?;
+    // If the rank wants nothing of this process, it closes the connection.
+    let Some(ranks) = messages::parse_setup(&buffer[..len]) else { return Ok(1) };
+    if let Some(stderr) = fds.first() {
+        detach::use_as_stderr(stderr.as_fd()).map_err(failed("cannot use standard error"))?;
+    }
+    drop(fds);
+    let listener = name().and_then(|name| Ok((local_socket::listen(&name)?, name)));
+    let (listener, name) = match listener {
+        Ok(found) => found,
+        Err(error) => {
+            let reason = format!("cannot listen for ranks: {error}");
+            let _ended = tell(&messages::refusal(&reason));
+            return Ok(1);
+        }
+    };
+    tell(name.as_bytes()).map_err(failed("the first rank has ended"))?;
+
+    // 3. Wait for all ranks. If one of them ends, the others learn of it when this process closes their connections.
+    let Some(arrived) =
+        gather(&setup, &listener, ranks).map_err(failed("cannot wait for the ranks"))?
+    else {
+        return Ok(1);
+    };
+    drop(listener);
+
+    // 4. Make the job, and let the ranks in.
+    let (table, places) = machine(&arrived);
+    let mut outputs = Outputs::standard().named("typepack");
+    let flags = flags(&table, &places, outputs.is_terminal(Stream::Err));
+    let made = start::make(ranks, &table, flags).and_then(|made| {
+        made.segment.add_world(0, ranks).map_err(|error| error.to_string())?;
+        Ok(made)
+    });
+    let Made { segment, input, stdin: _ } = match made {
+        Ok(made) => made,
+        Err(reason) => {
+            for rank in arrived {
+                let _ended =
+                    local_socket::send(rank.connection.as_fd(), &messages::refusal(&reason), &[]);
+            }
+            return Ok(1);
+        }
+    };
+    let mut adopted = Vec::with_capacity(ranks);
+    for (rank, place) in arrived.into_iter().zip(&places) {
+        adopted.push(
+            let_in(&segment, rank, place.as_ref(), &table)
+                .map_err(failed("cannot let a rank in"))?,
+        );
+    }
+
+    // 5. Watch it.
+    let variable = |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let is_terminal = outputs.is_terminal(Stream::Err);
+    let watchdog = crate::waits::period(variable("TYPEPACK_WATCHDOG").as_deref(), is_terminal)?;
+    let words = ["-n".into(), ranks.to_string(), "rank".into()].map(std::ffi::OsString::from);
+    let surroundings = Surroundings { bind: None, timeout: None, host: "", parts: |_| 1 };
+    let Request::Run(plan) = args::parse(words, surroundings)? else { return Ok(1) };
+    let mut job =
+        watch::Job::new(segment, &mut outputs, (signals.as_fd(), input), (&plan, watchdog));
+    job.adopt(&plan, adopted);
+    Ok(job.run())
+}
+
+/// Closes all descriptors but the standard ones and `setup`, and makes standard input empty. Returns another descriptor for
+/// `setup`.
+fn keep_only(setup: OwnedFd) -> io::Result<OwnedFd> {
+    // Standard input is `setup`, too; only it survives.
+    drop(setup);
+    detach::close_inherited();
+    let setup = io::stdin().as_fd().try_clone_to_owned()?;
+    detach::empty_stdin()?;
+    Ok(setup)
+}
+
+/// Returns a name at which nobody listens.
+fn name() -> io::Result<String> {
+    use std::hash::{BuildHasher, RandomState};
+    let number = RandomState::new().hash_one(process::own_id());
+    Ok(format!("typepack-job-{}-{number:016x}", process::own_id()))
+}
+
+/// Waits until `ranks` ranks have said hello, and returns them in the order of their numbers. Returns `None` if one of them
+/// ends before, or if the first rank closes the connection `setup`.
+fn gather(setup: &OwnedFd, listener: &OwnedFd, ranks: usize) -> io::Result<Option<Vec<Arrived>>> {
+    let mut waiting: Vec<OwnedFd> = Vec::new();
+    let mut places: Vec<Option<Arrived>> = (0..ranks).map(|_| None).collect();
+    let mut count = 0;
+    while count < ranks {
+        let arrived = places.iter().flatten().map(|rank| &rank.connection);
+        let closing = std::iter::once(setup).chain(arrived);
+        let mut fds: Vec<PollFd<'_>> =
+            closing.map(|fd| PollFd::new(fd, PollFlags::RDHUP)).collect();
+        let first = fds.len();
+        fds.extend(waiting.iter().chain([listener]).map(|fd| PollFd::new(fd, PollFlags::IN)));
+        poll::wait(&mut fds, None)?;
+        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        if fds[..first].iter().any(is_ready) {
+            return Ok(None);
+        }
+        let ready: Vec<bool> = fds[first..].iter().map(is_ready).collect();
+        let mut ready = ready.into_iter();
+        let mut silent = Vec::new();
+        for connection in waiting {
+            if !ready.next().unwrap_or(false) {
+                silent.push(connection);
+            } else if let Some(arrived) = arrive(connection, &places) {
+                let place = arrived.hello.rank as usize;
+                places[place] = Some(arrived);
+                count += 1;
+            }
+        }
+        waiting = silent;
+        if ready.next().unwrap_or(false) {
+            while let Some(connection) = local_socket::accept(listener.as_fd())? {
+                // A process of another user gets no answer.
+                if local_socket::peer(connection.as_fd()).is_ok_and(|peer| peer.is_own_user) {
+                    waiting.push(connection);
+                }
+            }
+        }
+    }
+    Ok(Some(places.into_iter().flatten().collect()))
+}
+
+/// Reads the hello of a process. Returns `None` if the process is none of the ranks that are still missing in `places`; it
+/// learns why.
+fn arrive(connection: OwnedFd, places: &[Option<Arrived>]) -> Option<Arrived> {
+    let read = || {
+        let mut buffer = [0; MESSAGE_MAX];
+        let (len, fds) = local_socket::receive(connection.as_fd(), &mut buffer)
+            .map_err(|error| error.to_string())?;
+        let hello = Hello::parse(&buffer[..len]).ok_or("the message is not that of a rank")?;
+        match places.get(hello.rank as usize) {
+            None => return Err(format!("rank {} of {}", hello.rank, places.len())),
+            Some(Some(_)) => return Err(format!("rank {} has joined already", hello.rank)),
+            Some(None) => {}
+        }
+        let peer = local_socket::peer(connection.as_fd()).map_err(|error| error.to_string())?;
+        let pid = peer.pid.ok_or("the process is in another PID namespace")?;
+        let pidfd = process::watch(pid).map_err(|error| error.to_string())?;
+        Ok((hello, pid, pidfd, fds.into_iter().next()))
+    };
+    match read() {
+        Ok((hello, pid, pidfd, starter)) => {
+            Some(Arrived { hello, connection, pid, pidfd, starter })
+        }
+        Err(reason) => {
+            let _ended = local_socket::send(connection.as_fd(), &messages::refusal(&reason), &[]);
+            None
+        }
+    }
+}
+
+/// Returns the table of the CPUs on which the ranks may run, and the place of each rank that is bound to some of them.
+fn machine(ranks: &[Arrived]) -> (Vec<CpuInfo>, Vec<Option<Core>>) {
+    let cpus_of = |rank: &Arrived| process::allowed_cpus_of(rank.pid.as_raw_nonzero().get()).ok();
+    let sets: Vec<Option<CpuSet>> = ranks.iter().map(cpus_of).collect();
+    let union: BTreeSet<usize> = sets.iter().flatten().flat_map(CpuSet::iter).collect();
+    let union: Vec<usize> = union.into_iter().collect();
+    let table = topology::discover(Some(&CpuSet::new(&union)));
+    let place = |set: Option<CpuSet>| {
+        let cpus: Vec<usize> = set?.iter().filter(|cpu| *cpu < table.len()).collect();
+        let info = *table.get(*cpus.first()?)?;
+        (cpus.len() < union.len()).then_some(Core { cpus, info })
+    };
+    let places = sets.into_iter().map(place).collect();
+    (table, places)
+}
+
+fn flags(table: &[CpuInfo], places: &[Option<Core>], stderr_terminal: bool) -> JobFlags {
+    let allowed = table.iter().filter(|cpu| cpu.allowed).count();
+    // `available_parallelism` also takes the CPU quota of a container into account.
+    let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+    let bound: Vec<Core> = places.iter().flatten().cloned().collect();
+    JobFlags {
+        oversubscribed: places.len() > allowed.min(usable) || is_crowded(&bound),
+        stdout_terminal: false,
+        stderr_terminal,
+    }
+}
+
+/// Gives a rank the memory of the job.
+fn let_in(
+    segment: &Segment,
+    rank: Arrived,
+    place: Option<&Core>,
+    table: &[CpuInfo],
+) -> io::Result<Adopted> {
+    let slot = segment.slot(rank.hello.rank as usize);
+    slot.program.store(rank.hello.program.saturating_add(1), Ordering::Relaxed);
+    slot.pid.store(rank.pid.as_raw_nonzero().get().unsigned_abs(), Ordering::Relaxed);
+    if let Some(place) = place
+        && let Some(level) = level_of(table, place)
+    {
+        slot.bind(place.cpus[0], level);
+    }
+    // Its process is known, so it need not wait until its message has been read.
+    slot.watched.store(1, Ordering::Release);
+    // If the rank has ended, its pidfd says so.
+    let _ended = local_socket::send(rank.connection.as_fd(), READY, &[segment.fd()]);
+    let control = LauncherEnd::of(rank.connection)?;
+    Ok(Adopted { control, pid: rank.pid, pidfd: rank.pidfd, starter: rank.starter })
+}
