@@ -35,13 +35,31 @@ use crate::watch::{self, Adopted};
 /// The signals that this process reads: those that ask it to end.
 const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// A process that has said hello.
-struct Arrived {
+/// What a rank has said, and the connection by which it has said it.
+struct Said {
     hello: Hello,
     connection: OwnedFd,
+    starter: Option<OwnedFd>,
+}
+
+/// A rank that has said hello.
+struct Arrived {
+    said: Said,
     pid: rustix::process::Pid,
     pidfd: OwnedFd,
-    starter: Option<OwnedFd>,
+}
+
+/// A rank that will say hello.
+struct Expected {
+    pid: rustix::process::Pid,
+    pidfd: OwnedFd,
+}
+
+impl Expected {
+    fn of(pid: i32) -> io::Result<Self> {
+        let pid = rustix::process::Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self { pid, pidfd: process::watch(pid)? })
+    }
 }
 
 /// Returns true if the arguments of `mpiexec` ask for this process.
@@ -79,11 +97,21 @@ pub fn run() -> Result<u8, String> {
     let (len, fds) =
         local_socket::receive(setup.as_fd(), &mut buffer).map_err(failed("no number of ranks"))?;
     // If the rank wants nothing of this process, it closes the connection.
-    let Some(ranks) = messages::parse_setup(&buffer[..len]) else { return Ok(1) };
+    let Some(ranks) = messages::parse_ranks(&buffer[..len]) else { return Ok(1) };
     if let Some(stderr) = fds.first() {
         detach::use_as_stderr(stderr.as_fd()).map_err(failed("cannot use standard error"))?;
     }
     drop(fds);
+    let mut expected = Vec::with_capacity(ranks);
+    while expected.len() < ranks {
+        let (len, _) =
+            local_socket::receive(setup.as_fd(), &mut buffer).map_err(failed("no processes"))?;
+        let Some(pids) = messages::parse_pids(&buffer[..len]) else { return Ok(1) };
+        for pid in pids {
+            expected.push(Expected::of(pid).map_err(failed("a rank has ended"))?);
+        }
+    }
+    expected.truncate(ranks);
     let listener = name().and_then(|name| Ok((local_socket::listen(&name)?, name)));
     let (listener, name) = match listener {
         Ok(found) => found,
@@ -97,7 +125,7 @@ pub fn run() -> Result<u8, String> {
 
     // 3. Wait for all ranks. If one of them ends, the others learn of it when this process closes their connections.
     let Some(arrived) =
-        gather(&setup, &listener, ranks).map_err(failed("cannot wait for the ranks"))?
+        gather(&setup, &listener, expected).map_err(failed("cannot wait for the ranks"))?
     else {
         return Ok(1);
     };
@@ -115,8 +143,11 @@ pub fn run() -> Result<u8, String> {
         Ok(made) => made,
         Err(reason) => {
             for rank in arrived {
-                let _ended =
-                    local_socket::send(rank.connection.as_fd(), &messages::refusal(&reason), &[]);
+                let _ended = local_socket::send(
+                    rank.said.connection.as_fd(),
+                    &messages::refusal(&reason),
+                    &[],
+                );
             }
             return Ok(1);
         }
@@ -160,34 +191,43 @@ fn name() -> io::Result<String> {
     Ok(format!("typepack-job-{}-{number:016x}", process::own_id()))
 }
 
-/// Waits until `ranks` ranks have said hello, and returns them in the order of their numbers. Returns `None` if one of them
-/// ends before, or if the first rank closes the connection `setup`.
-fn gather(setup: &OwnedFd, listener: &OwnedFd, ranks: usize) -> io::Result<Option<Vec<Arrived>>> {
+/// Waits until the ranks `expected` have said hello, and returns them in the order of their numbers. Returns `None` if one of
+/// them ends before, or if the first rank closes the connection `setup`; those that have said hello learn why.
+fn gather(
+    setup: &OwnedFd,
+    listener: &OwnedFd,
+    expected: Vec<Expected>,
+) -> io::Result<Option<Vec<Arrived>>> {
     let mut waiting: Vec<OwnedFd> = Vec::new();
-    let mut places: Vec<Option<Arrived>> = (0..ranks).map(|_| None).collect();
-    let mut count = 0;
-    while count < ranks {
-        let arrived = places.iter().flatten().map(|rank| &rank.connection);
-        let closing = std::iter::once(setup).chain(arrived);
+    let mut hellos: Vec<Option<Said>> = expected.iter().map(|_| None).collect();
+    while hellos.iter().any(Option::is_none) {
         let mut fds: Vec<PollFd<'_>> =
-            closing.map(|fd| PollFd::new(fd, PollFlags::RDHUP)).collect();
+            expected.iter().map(|rank| PollFd::new(&rank.pidfd, PollFlags::IN)).collect();
+        let said = hellos.iter().flatten().map(|said| &said.connection);
+        fds.extend(said.chain([setup]).map(|fd| PollFd::new(fd, PollFlags::RDHUP)));
         let first = fds.len();
         fds.extend(waiting.iter().chain([listener]).map(|fd| PollFd::new(fd, PollFlags::IN)));
         poll::wait(&mut fds, None)?;
-        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        if fds[..first].iter().any(is_ready) {
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        drop(fds);
+        if let Some(ended) = ready[..first].iter().position(|ready| *ready) {
+            let reason = match ended < expected.len() {
+                true => format!("rank {ended} has ended early"),
+                false => "a rank has given up".to_owned(),
+            };
+            for said in hellos.iter().flatten() {
+                let _ended =
+                    local_socket::send(said.connection.as_fd(), &messages::refusal(&reason), &[]);
+            }
             return Ok(None);
         }
-        let ready: Vec<bool> = fds[first..].iter().map(is_ready).collect();
-        let mut ready = ready.into_iter();
+        let mut ready = ready[first..].iter().copied();
         let mut silent = Vec::new();
         for connection in waiting {
             if !ready.next().unwrap_or(false) {
                 silent.push(connection);
-            } else if let Some(arrived) = arrive(connection, &places) {
-                let place = arrived.hello.rank as usize;
-                places[place] = Some(arrived);
-                count += 1;
+            } else if let Some((rank, said)) = listen_to(connection, &expected, &hellos) {
+                hellos[rank] = Some(said);
             }
         }
         waiting = silent;
@@ -200,31 +240,37 @@ fn gather(setup: &OwnedFd, listener: &OwnedFd, ranks: usize) -> io::Result<Optio
             }
         }
     }
-    Ok(Some(places.into_iter().flatten().collect()))
+    let arrived = expected.into_iter().zip(hellos.into_iter().flatten());
+    Ok(Some(
+        arrived.map(|(rank, said)| Arrived { said, pid: rank.pid, pidfd: rank.pidfd }).collect(),
+    ))
 }
 
-/// Reads the hello of a process. Returns `None` if the process is none of the ranks that are still missing in `places`; it
+/// Reads the hello of a process. Returns `None` if the process is none of the ranks `expected` that have not said it; it
 /// learns why.
-fn arrive(connection: OwnedFd, places: &[Option<Arrived>]) -> Option<Arrived> {
+fn listen_to(
+    connection: OwnedFd,
+    expected: &[Expected],
+    hellos: &[Option<Said>],
+) -> Option<(usize, Said)> {
     let read = || {
         let mut buffer = [0; MESSAGE_MAX];
         let (len, fds) = local_socket::receive(connection.as_fd(), &mut buffer)
             .map_err(|error| error.to_string())?;
         let hello = Hello::parse(&buffer[..len]).ok_or("the message is not that of a rank")?;
-        match places.get(hello.rank as usize) {
-            None => return Err(format!("rank {} of {}", hello.rank, places.len())),
-            Some(Some(_)) => return Err(format!("rank {} has joined already", hello.rank)),
-            Some(None) => {}
-        }
+        let rank = hello.rank as usize;
         let peer = local_socket::peer(connection.as_fd()).map_err(|error| error.to_string())?;
-        let pid = peer.pid.ok_or("the process is in another PID namespace")?;
-        let pidfd = process::watch(pid).map_err(|error| error.to_string())?;
-        Ok((hello, pid, pidfd, fds.into_iter().next()))
+        match (expected.get(rank), hellos.get(rank)) {
+            (Some(expected), Some(None)) if Some(expected.pid) == peer.pid => {
+                Ok((hello, fds.into_iter().next()))
+            }
+            (Some(_), Some(None)) => Err(format!("rank {rank} is another process")),
+            (Some(_), _) => Err(format!("rank {rank} has joined already")),
+            (None, _) => Err(format!("rank {rank} of {}", expected.len())),
+        }
     };
     match read() {
-        Ok((hello, pid, pidfd, starter)) => {
-            Some(Arrived { hello, connection, pid, pidfd, starter })
-        }
+        Ok((hello, starter)) => Some((hello.rank as usize, Said { hello, connection, starter })),
         Err(reason) => {
             let _ended = local_socket::send(connection.as_fd(), &messages::refusal(&reason), &[]);
             None
@@ -267,8 +313,8 @@ fn let_in(
     place: Option<&Core>,
     table: &[CpuInfo],
 ) -> io::Result<Adopted> {
-    let slot = segment.slot(rank.hello.rank as usize);
-    slot.program.store(rank.hello.program.saturating_add(1), Ordering::Relaxed);
+    let slot = segment.slot(rank.said.hello.rank as usize);
+    slot.program.store(rank.said.hello.program.saturating_add(1), Ordering::Relaxed);
     slot.pid.store(rank.pid.as_raw_nonzero().get().unsigned_abs(), Ordering::Relaxed);
     if let Some(place) = place
         && let Some(level) = level_of(table, place)
@@ -278,7 +324,7 @@ fn let_in(
     // Its process is known, so it need not wait until its message has been read.
     slot.watched.store(1, Ordering::Release);
     // If the rank has ended, its pidfd says so.
-    let _ended = local_socket::send(rank.connection.as_fd(), READY, &[segment.fd()]);
-    let control = LauncherEnd::of(rank.connection)?;
-    Ok(Adopted { control, pid: rank.pid, pidfd: rank.pidfd, starter: rank.starter })
+    let _ended = local_socket::send(rank.said.connection.as_fd(), READY, &[segment.fd()]);
+    let control = LauncherEnd::of(rank.said.connection)?;
+    Ok(Adopted { control, pid: rank.pid, pidfd: rank.pidfd, starter: rank.said.starter })
 }

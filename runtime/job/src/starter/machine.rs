@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::sys::machine;
+use crate::sys::{machine, process};
 
 /// Maximum length in bytes of what identifies a machine, and of its name.
 const PART_MAX: usize = 100;
@@ -18,6 +18,8 @@ pub struct Machine {
     /// Two ranks with the same text can share memory.
     identity: String,
     name: String,
+    /// The number of the rank's process, or 0 if the value had none.
+    pub pid: u32,
 }
 
 impl Machine {
@@ -31,21 +33,21 @@ impl Machine {
         };
         // Without a number of the kernel, only the name is left.
         let kernel = if boot.trim().is_empty() { name.clone() } else { boot };
-        Self {
-            identity: clean(&format!("{}-{}-{}", kernel.trim(), space("net"), space("pid"))),
-            name: clean(&name),
-        }
+        let identity = clean(&format!("{}-{}-{}", kernel.trim(), space("net"), space("pid")));
+        Self { identity, name: clean(&name), pid: process::own_id().unsigned_abs() }
     }
 
     /// Returns the value for the table.
     pub fn to_value(&self) -> String {
-        format!("{}/{}", self.identity, self.name)
+        format!("{}/{}/{}", self.identity, self.name, self.pid)
     }
 
     /// Reads a value of the table.
     pub fn parse(value: &str) -> Self {
-        let (identity, name) = value.split_once('/').unwrap_or((value, ""));
-        Self { identity: clean(identity), name: clean(name) }
+        let mut parts = value.split('/');
+        let mut part = || parts.next().unwrap_or_default();
+        let (identity, name) = (clean(part()), clean(part()));
+        Self { identity, name, pid: part().parse().unwrap_or(0) }
     }
 }
 
@@ -103,7 +105,7 @@ mod tests {
         let line = several(&[of("k-1-1/a"), of("k-2-1/a")]).expect("two");
         assert!(line.contains("2 containers"), "{line}");
         let hostile = of("x\u{1b}[2J/\u{7}beep");
-        assert_eq!(hostile.to_value(), "x__2J/_beep");
+        assert_eq!(hostile.to_value(), "x__2J/_beep/0");
         let many: Vec<Machine> =
             (0..100).map(|n| of(&format!("k{n}/{}", "n".repeat(90)))).collect();
         assert!(several(&many).expect("many").len() < 1200);

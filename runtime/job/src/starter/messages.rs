@@ -4,7 +4,7 @@
 //! first rank                     mpiexec --behind                    each rank
 //!     | -- starts it, with a connection as standard input --> |
 //!     | <-- Greeting: who it is and of which build ---------- |
-//!     | -- Setup: number of ranks; standard error ----------> |
+//!     | -- number of ranks, their processes; standard error -> |
 //!     | <-- the name at which it listens -------------------- | <-- Hello: rank, program; the launcher's connection --
 //!                                                             | --- READY; the segment ------------------------------>
 //! ```
@@ -58,15 +58,29 @@ impl Greeting {
     }
 }
 
-/// Returns the message that tells the watcher the number of ranks.
-pub fn setup(ranks: u32) -> [u8; 4] {
-    ranks.to_le_bytes()
+/// Returns the messages that tell the watcher the processes of the ranks. The first one says only how many ranks there are;
+/// each other one has numbers of processes, in the order of the ranks.
+pub fn setup(pids: &[u32]) -> impl Iterator<Item = Vec<u8>> {
+    // The cast is exact, because a job has at most 2^12 ranks.
+    let ranks = (pids.len() as u32).to_le_bytes().to_vec();
+    let words = |pids: &[u32]| pids.iter().flat_map(|pid| pid.to_le_bytes()).collect();
+    std::iter::once(ranks).chain(pids.chunks(MESSAGE_MAX / 4).map(words))
 }
 
 /// Reads the number of ranks from a message.
-pub fn parse_setup(bytes: &[u8]) -> Option<usize> {
+pub fn parse_ranks(bytes: &[u8]) -> Option<usize> {
     let ranks = u32::from_le_bytes(bytes.try_into().ok()?) as usize;
     (1..=MAX_RANKS).contains(&ranks).then_some(ranks)
+}
+
+/// Reads numbers of processes from a message. Returns `None` if it has none, or numbers that no process has.
+pub fn parse_pids(bytes: &[u8]) -> Option<Vec<i32>> {
+    let (words, rest) = bytes.as_chunks();
+    let pids: Option<Vec<i32>> = words
+        .iter()
+        .map(|word| i32::try_from(u32::from_le_bytes(*word)).ok().filter(|pid| *pid > 0))
+        .collect();
+    pids.filter(|pids| rest.is_empty() && !pids.is_empty())
 }
 
 /// What a rank says of itself.
@@ -116,9 +130,17 @@ mod tests {
         assert_eq!(Greeting::parse(&greeting.to_bytes()), Some(greeting.clone()));
         let hello = Hello { rank: 3, program: 1 };
         assert_eq!(Hello::parse(&hello.to_bytes()), Some(hello));
-        assert_eq!(parse_setup(&setup(4096)), Some(4096));
-        for ranks in [0, 4097, u32::MAX] {
-            assert_eq!(parse_setup(&setup(ranks)), None);
+        let pids: Vec<u32> = (1..=4096).collect();
+        let messages: Vec<Vec<u8>> = setup(&pids).collect();
+        assert!(messages.iter().all(|message| message.len() <= MESSAGE_MAX));
+        assert_eq!(parse_ranks(&messages[0]), Some(4096));
+        let read = messages[1..].iter().flat_map(|message| parse_pids(message).expect("numbers"));
+        assert!(read.eq(1..=4096));
+        for ranks in [0_u32, 4097, u32::MAX] {
+            assert_eq!(parse_ranks(&ranks.to_le_bytes()), None);
+        }
+        for odd in [&b""[..], b"123", b"\0\0\0\0", b"\xff\xff\xff\xff", b"\x01\0\0\0\0"] {
+            assert_eq!(parse_pids(odd), None);
         }
         assert_eq!(parse_refusal(&refusal("no\u{1b}room")).as_deref(), Some("no?room"));
         let odd =

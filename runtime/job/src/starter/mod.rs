@@ -5,13 +5,13 @@
 //! (`watcher.rs`): it makes the segment, watches the ranks and tells of deaths. The ranks get the segment from it over a
 //! local socket (`messages.rs`), and from then on nothing differs from a job of `mpiexec` (`shm/attach.rs`).
 //!
-//! 1. Each rank puts into the launcher's table on which machine it is. All wait for each other.
+//! 1. Each rank puts into the launcher's table on which machine it is, and which process. All wait for each other.
 //! 2. The first rank reads all of it. If all ranks are on one machine, it starts the watcher, and puts the name at which the
 //!    watcher listens into the table; otherwise it says why there is no job, and puts that there is none. All wait again.
 //! 3. Each rank connects to the watcher, and gets the segment when all ranks are there.
 //!
-//! Invariants: no rank waits for another one except in the launcher's barriers and in step 3, where the end of a rank ends
-//! the watcher and so the waits of all. Both ends of the local socket refuse other users.
+//! Invariants: no rank waits for another one except in the launcher's barriers and in step 3, where the watcher knows the
+//! processes of all ranks: the end of one ends the waits of all. Both ends of the local socket refuse other users.
 
 mod machine;
 pub mod messages;
@@ -164,18 +164,14 @@ fn meet(pmi: &Connection, offer: Offer) -> Result<(String, Option<OwnedFd>), Err
     if offer.rank == 0 {
         let machines: Result<Vec<Machine>, Error> =
             (0..offer.size).map(|rank| Ok(Machine::parse(&pmi.get(&place(rank))?))).collect();
-        let started = match several(&machines?) {
+        let machines = machines?;
+        let pids: Vec<u32> = machines.iter().map(|machine| machine.pid).collect();
+        let started = match several(&machines) {
             Some(line) => {
                 eprintln!("typepack: {line}");
                 None
             }
-            None => match watcher::start(offer.size) {
-                Ok(watcher) => Some(watcher),
-                Err(error) => {
-                    refused = Some(error);
-                    None
-                }
-            },
+            None => watcher::start(&pids).map_err(|error| refused = Some(error)).ok(),
         };
         let name = match (&started, &refused) {
             (Some(watcher), _) => &watcher.name,

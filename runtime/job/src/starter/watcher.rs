@@ -30,14 +30,14 @@ pub struct Watcher {
     pub lifeline: OwnedFd,
 }
 
-/// Starts the watcher of `ranks` ranks.
+/// Starts the watcher of the ranks with these processes.
 ///
 /// # Errors
 ///
 /// Returns [`ErrorKind::Mismatch`] if every `mpiexec` that this function finds is of another build,
 /// [`ErrorKind::NotARank`] if it finds none or if the watcher refuses, and [`ErrorKind::System`] if the system refuses a
 /// call.
-pub fn start(ranks: u32) -> Result<Watcher, Error> {
+pub fn start(pids: &[u32]) -> Result<Watcher, Error> {
     let own = [detach::own_file(), env::current_exe().ok()];
     let mut files: Vec<PathBuf> = own.iter().flatten().flat_map(|file| near(file)).collect();
     if let Some(list) = env::var_os("PATH") {
@@ -52,7 +52,7 @@ pub fn start(ranks: u32) -> Result<Watcher, Error> {
         if tried.contains(&file) {
             continue;
         }
-        match call(&file, ranks) {
+        match call(&file, pids) {
             Ok(Answer::Ours(watcher)) => return Ok(watcher),
             Ok(Answer::OtherBuild(greeting)) => {
                 other.get_or_insert((file.clone(), greeting));
@@ -104,8 +104,8 @@ enum Answer {
     Stranger,
 }
 
-/// Executes `file`, and asks it to watch `ranks` ranks if it is `mpiexec` of this build.
-fn call(file: &Path, ranks: u32) -> Result<Answer, Error> {
+/// Executes `file`, and asks it to watch the processes `pids` if it is `mpiexec` of this build.
+fn call(file: &Path, pids: &[u32]) -> Result<Answer, Error> {
     let failed =
         |error| Error::system(format!("cannot start {} {ARGUMENT}", file.display()), error);
     let (ours, theirs) = local_socket::pair().map_err(failed)?;
@@ -136,7 +136,10 @@ fn call(file: &Path, ranks: u32) -> Result<Answer, Error> {
     // The program may have closed its standard error.
     let stderr = std::io::stderr().as_fd().try_clone_to_owned().ok();
     let stderr = stderr.as_ref().map(AsFd::as_fd);
-    local_socket::send(ours.as_fd(), &setup(ranks), stderr.as_slice()).map_err(failed)?;
+    for (number, message) in setup(pids).enumerate() {
+        let with = if number == 0 { stderr.as_slice() } else { &[] };
+        local_socket::send(ours.as_fd(), &message, with).map_err(failed)?;
+    }
     let (len, _) = local_socket::receive(ours.as_fd(), &mut buffer).map_err(failed)?;
     let message = &buffer[..len];
     if let Some(reason) = parse_refusal(message) {
