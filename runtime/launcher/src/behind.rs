@@ -1,35 +1,43 @@
-//! `mpiexec --behind`: watches ranks that another launcher has started.
+//! `mpiexec --behind`: watches ranks that it has not started.
 //!
 //! The library starts this process in the first rank (`runtime/job/src/starter/watcher.rs`), with a connection to it as
-//! standard input. Users do not start it. The process makes the memory of the job, waits until all ranks have said hello,
-//! gives each of them the memory, and then does what `mpiexec` does for ranks of its own (`watch/`), except what the other
-//! launcher does: it starts no rank, and forwards neither input nor output.
+//! standard input: if another launcher has started the ranks, or if a program that is by itself wants to start processes or
+//! to meet others. Users do not start it. The process makes the memory of the job, waits until all ranks have said hello,
+//! gives each of them the memory, and then does what `mpiexec` does for ranks of its own (`watch/`). It forwards no input.
+//! The output of ranks that are started later goes to that of the first rank.
 //!
-//! The ranks run where the other launcher has put them. The table of CPUs says which CPUs these are, and the slot of a rank
-//! to which of them it is bound.
+//! The ranks run where the other launcher or the user has put them. The table of CPUs says which CPUs these are, and the
+//! slot of a rank to which of them it is bound.
 //!
-//! Invariants: until all ranks are there, the end of the first rank or of any rank that has said hello ends this process, so
-//! that no rank waits for one that will not come. Only processes of this user are answered.
+//! Invariants: until all ranks are there, the end of the first rank or of any rank ends this process, so that no rank waits
+//! for one that will not come. Only processes of this user are answered.
 
 use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsString;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use typepack_job::shm::layout::MAX_CPUS;
-use typepack_job::shm::segment::{JobFlags, Segment};
+use typepack_job::shm::segment::Segment;
 use typepack_job::shm::topology::CpuInfo;
 use typepack_job::starter::messages::{self, ARGUMENT, Greeting, Hello, MESSAGE_MAX, READY};
 use typepack_job::sys::channel::{self, LauncherEnd};
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
 use typepack_job::sys::process::{self, CpuSet};
-use typepack_job::sys::{detach, local_socket, signal};
+use typepack_job::sys::{detach, local_socket, machine, signal};
 
+use crate::about;
 use crate::args::{self, Request, Surroundings};
+use crate::core_reservation::{self, Reservation};
 use crate::forward::{Outputs, Stream};
-use crate::placement::{Core, is_crowded, level_of};
+use crate::placement::{Core, level_of};
 use crate::start::{self, Made};
 use crate::topology;
+use crate::waits;
 use crate::watch::{self, Adopted};
 
 /// The signals that this process reads: those that ask it to end.
@@ -78,45 +86,28 @@ pub fn run() -> Result<u8, String> {
     let setup = setup.filter(|setup| channel::is_control(setup.as_fd()));
     let setup =
         setup.ok_or_else(|| format!("{ARGUMENT}: only the library calls mpiexec in this way"))?;
-    let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     let setup = keep_only(setup).map_err(failed("cannot take the connection to the first rank"))?;
     detach::detach().map_err(failed("cannot make a process"))?;
     signal::restore(libc::SIGCHLD);
     let wanted = signal::SignalSet::new(&SIGNALS);
-    signal::block(&wanted).map_err(failed("cannot receive signals"))?;
+    let before = signal::block(&wanted).map_err(failed("cannot receive signals"))?;
     let signals = signal::descriptor(&wanted).map_err(failed("cannot receive signals"))?;
-    process::raise_descriptor_limit();
-    // The first rank may be bound to a core, which this process would share with it.
-    let all: Vec<usize> = (0..MAX_CPUS).collect();
-    let _stays_there = process::run_on(&CpuSet::new(&all));
+    let descriptors = process::raise_descriptor_limit();
 
-    // 2. Tell the first rank who this is, and learn how many ranks there are.
+    // 2. Tell the first rank who this is, and learn which processes the ranks are.
     let tell = |message: &[u8]| local_socket::send(setup.as_fd(), message, &[]);
     tell(&Greeting::own().to_bytes()).map_err(failed("the first rank has ended"))?;
-    let mut buffer = [0; MESSAGE_MAX];
-    let (len, fds) =
-        local_socket::receive(setup.as_fd(), &mut buffer).map_err(failed("no number of ranks"))?;
-    // If the rank wants nothing of this process, it closes the connection.
-    let Some(ranks) = messages::parse_ranks(&buffer[..len]) else { return Ok(1) };
-    if let Some(stderr) = fds.first() {
-        detach::use_as_stderr(stderr.as_fd()).map_err(failed("cannot use standard error"))?;
-    }
-    drop(fds);
-    let mut expected = Vec::with_capacity(ranks);
-    while expected.len() < ranks {
-        let (len, _) =
-            local_socket::receive(setup.as_fd(), &mut buffer).map_err(failed("no processes"))?;
-        let Some(pids) = messages::parse_pids(&buffer[..len]) else { return Ok(1) };
-        for pid in pids {
-            expected.push(Expected::of(pid).map_err(failed("a rank has ended"))?);
-        }
-    }
-    expected.truncate(ranks);
-    let listener = name().and_then(|name| Ok((local_socket::listen(&name)?, name)));
-    let (listener, name) = match listener {
+    let Some(expected) = expect(&setup)? else { return Ok(1) };
+    let ranks = expected.len();
+    let mut outputs = Outputs::standard().named("typepack");
+    let found = plan(ranks, outputs.is_terminal(Stream::Err)).and_then(|plan| {
+        let cannot = failed("cannot listen for ranks");
+        let name = name();
+        Ok((plan, local_socket::listen(&name).map_err(cannot)?, name))
+    });
+    let ((plan, watchdog), listener, name) = match found {
         Ok(found) => found,
-        Err(error) => {
-            let reason = format!("cannot listen for ranks: {error}");
+        Err(reason) => {
             let _ended = tell(&messages::refusal(&reason));
             return Ok(1);
         }
@@ -129,48 +120,90 @@ pub fn run() -> Result<u8, String> {
     else {
         return Ok(1);
     };
-    drop(listener);
+    drop((listener, setup));
 
-    // 4. Make the job, and let the ranks in.
-    let (table, places) = machine(&arrived);
-    let mut outputs = Outputs::standard().named("typepack");
-    let flags = flags(&table, &places, outputs.is_terminal(Stream::Err));
+    // 4. Make the job, and let the ranks in. This process, and the ranks that it starts unbound, may use all CPUs that one
+    //    of these ranks may use; until now it was bound like the first one.
+    let (table, places, usable) = places(&arrived);
+    let _stays_there = process::run_on(&usable);
+    let bound: Option<Vec<Core>> = places.iter().cloned().collect();
+    let cores = bound
+        .map_or_else(Reservation::default, |bound| core_reservation::reserve_listed(&table, bound));
+    let flags = start::flags(&plan, &table, &cores, &outputs);
     let made = start::make(ranks, &table, flags).and_then(|made| {
         made.segment.add_world(0, ranks).map_err(|error| error.to_string())?;
         Ok(made)
     });
-    let Made { segment, input, stdin: _ } = match made {
+    let Made { segment, mut input, .. } = match made {
         Ok(made) => made,
         Err(reason) => {
-            for rank in arrived {
-                let _ended = local_socket::send(
-                    rank.said.connection.as_fd(),
-                    &messages::refusal(&reason),
-                    &[],
-                );
-            }
+            arrived.iter().for_each(|rank| refuse(&rank.said.connection, &reason));
             return Ok(1);
         }
     };
+    input.close();
     let mut adopted = Vec::with_capacity(ranks);
     for (rank, place) in arrived.into_iter().zip(&places) {
-        adopted.push(
-            let_in(&segment, rank, place.as_ref(), &table)
-                .map_err(failed("cannot let a rank in"))?,
-        );
+        let let_in = let_in(&segment, rank, place.as_ref(), &table);
+        adopted.push(let_in.map_err(failed("cannot let a rank in"))?);
     }
 
-    // 5. Watch it.
-    let variable = |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    let is_terminal = outputs.is_terminal(Stream::Err);
-    let watchdog = crate::waits::period(variable("TYPEPACK_WATCHDOG").as_deref(), is_terminal)?;
-    let words = ["-n".into(), ranks.to_string(), "rank".into()].map(std::ffi::OsString::from);
-    let surroundings = Surroundings { bind: None, timeout: None, host: "", parts: |_| 1 };
-    let Request::Run(plan) = args::parse(words, surroundings)? else { return Ok(1) };
-    let mut job =
-        watch::Job::new(segment, &mut outputs, (signals.as_fd(), input), (&plan, watchdog));
-    job.adopt(&plan, adopted);
+    // 5. Watch it, and start what its ranks ask for.
+    let host = machine::host_name();
+    let host = String::from_utf8_lossy(&host);
+    let library = about::library_folder();
+    let (host, library) = (&*host, library.as_deref());
+    let machine = start::Machine { host, library, table: &table, signals: before, descriptors };
+    let (plan, fds) = (Rc::new(plan), (signals.as_fd(), input));
+    let mut job = watch::Job::new(segment, &mut outputs, fds, (plan.clone(), watchdog), &machine);
+    job.adopt(plan, adopted, cores);
     Ok(job.run())
+}
+
+/// Returns a function that turns the error of a system call into a one-line message.
+fn failed(what: &'static str) -> impl Fn(io::Error) -> String {
+    move |error| format!("{what}: {error}")
+}
+
+/// Learns from the first rank which processes the ranks are, and where output goes. Returns `None` if the rank wants nothing
+/// of this process.
+fn expect(setup: &OwnedFd) -> Result<Option<Vec<Expected>>, String> {
+    let mut buffer = [0; MESSAGE_MAX];
+    let mut receive = || {
+        local_socket::receive(setup.as_fd(), &mut buffer)
+            .map(|(len, fds)| (buffer[..len].to_vec(), fds))
+    };
+    let (message, outputs) = receive().map_err(failed("no number of ranks"))?;
+    // If the rank wants nothing of this process, it closes the connection.
+    let Some(ranks) = messages::parse_ranks(&message) else { return Ok(None) };
+    if let [out, err] = outputs.as_slice() {
+        let cannot = failed("cannot use standard output");
+        detach::use_as_outputs(out.as_fd(), err.as_fd()).map_err(cannot)?;
+    }
+    let mut expected = Vec::with_capacity(ranks);
+    while expected.len() < ranks {
+        let (message, _) = receive().map_err(failed("no processes"))?;
+        let Some(pids) = messages::parse_pids(&message) else { return Ok(None) };
+        for pid in pids {
+            expected.push(Expected::of(pid).map_err(failed("a rank has ended"))?);
+        }
+    }
+    expected.truncate(ranks);
+    Ok(Some(expected))
+}
+
+/// Returns what a command line would say about these ranks and those that they start, and the time of the watchdog.
+fn plan(ranks: usize, is_terminal: bool) -> Result<(args::Job, Option<Duration>), String> {
+    let variable = |name| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let watchdog = waits::period(variable("TYPEPACK_WATCHDOG").as_deref(), is_terminal)?;
+    let bind = variable("TYPEPACK_BIND");
+    let words = ["-n".into(), ranks.to_string(), "rank".into()].map(OsString::from);
+    let surroundings =
+        Surroundings { bind: bind.as_deref(), timeout: None, host: "", parts: |_| 1 };
+    match args::parse(words, surroundings)? {
+        Request::Run(plan) => Ok((*plan, watchdog)),
+        _ => Err(format!("{ARGUMENT}: no plan for {ranks} ranks")),
+    }
 }
 
 /// Closes all descriptors but the standard ones and `setup`, and makes standard input empty. Returns another descriptor for
@@ -185,10 +218,14 @@ fn keep_only(setup: OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// Returns a name at which nobody listens.
-fn name() -> io::Result<String> {
-    use std::hash::{BuildHasher, RandomState};
+fn name() -> String {
     let number = RandomState::new().hash_one(process::own_id());
-    Ok(format!("typepack-job-{}-{number:016x}", process::own_id()))
+    format!("typepack-job-{}-{number:016x}", process::own_id())
+}
+
+/// Tells a process why it is not let in. If it has ended, it need not know.
+fn refuse(connection: &OwnedFd, reason: &str) {
+    let _ended = local_socket::send(connection.as_fd(), &messages::refusal(reason), &[]);
 }
 
 /// Waits until the ranks `expected` have said hello, and returns them in the order of their numbers. Returns `None` if one of
@@ -215,10 +252,7 @@ fn gather(
                 true => format!("rank {ended} has ended early"),
                 false => "a rank has given up".to_owned(),
             };
-            for said in hellos.iter().flatten() {
-                let _ended =
-                    local_socket::send(said.connection.as_fd(), &messages::refusal(&reason), &[]);
-            }
+            hellos.iter().flatten().for_each(|said| refuse(&said.connection, &reason));
             return Ok(None);
         }
         let mut ready = ready[first..].iter().copied();
@@ -272,38 +306,28 @@ fn listen_to(
     match read() {
         Ok((hello, starter)) => Some((hello.rank as usize, Said { hello, connection, starter })),
         Err(reason) => {
-            let _ended = local_socket::send(connection.as_fd(), &messages::refusal(&reason), &[]);
+            refuse(&connection, &reason);
             None
         }
     }
 }
 
-/// Returns the table of the CPUs on which the ranks may run, and the place of each rank that is bound to some of them.
-fn machine(ranks: &[Arrived]) -> (Vec<CpuInfo>, Vec<Option<Core>>) {
+/// Returns the table of the machine, the place of each rank that is bound to some of the CPUs on which the ranks may run, and
+/// all these CPUs.
+fn places(ranks: &[Arrived]) -> (Vec<CpuInfo>, Vec<Option<Core>>, CpuSet) {
     let cpus_of = |rank: &Arrived| process::allowed_cpus_of(rank.pid.as_raw_nonzero().get()).ok();
     let sets: Vec<Option<CpuSet>> = ranks.iter().map(cpus_of).collect();
     let union: BTreeSet<usize> = sets.iter().flatten().flat_map(CpuSet::iter).collect();
     let union: Vec<usize> = union.into_iter().collect();
-    let table = topology::discover(Some(&CpuSet::new(&union)));
+    let usable = CpuSet::new(&union);
+    let table = topology::discover(Some(&usable));
     let place = |set: Option<CpuSet>| {
         let cpus: Vec<usize> = set?.iter().filter(|cpu| *cpu < table.len()).collect();
         let info = *table.get(*cpus.first()?)?;
         (cpus.len() < union.len()).then_some(Core { cpus, info })
     };
     let places = sets.into_iter().map(place).collect();
-    (table, places)
-}
-
-fn flags(table: &[CpuInfo], places: &[Option<Core>], stderr_terminal: bool) -> JobFlags {
-    let allowed = table.iter().filter(|cpu| cpu.allowed).count();
-    // `available_parallelism` also takes the CPU quota of a container into account.
-    let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
-    let bound: Vec<Core> = places.iter().flatten().cloned().collect();
-    JobFlags {
-        oversubscribed: places.len() > allowed.min(usable) || is_crowded(&bound),
-        stdout_terminal: false,
-        stderr_terminal,
-    }
+    (table, places, usable)
 }
 
 /// Gives a rank the memory of the job.
@@ -314,7 +338,8 @@ fn let_in(
     table: &[CpuInfo],
 ) -> io::Result<Adopted> {
     let slot = segment.slot(rank.said.hello.rank as usize);
-    slot.program.store(rank.said.hello.program.saturating_add(1), Ordering::Relaxed);
+    let program = rank.said.hello.program.map_or(0, |program| program.saturating_add(1));
+    slot.program.store(program, Ordering::Relaxed);
     slot.pid.store(rank.pid.as_raw_nonzero().get().unsigned_abs(), Ordering::Relaxed);
     if let Some(place) = place
         && let Some(level) = level_of(table, place)
@@ -323,6 +348,8 @@ fn let_in(
     }
     // Its process is known, so it need not wait until its message has been read.
     slot.watched.store(1, Ordering::Release);
+    // A thread of the rank that has found no job and is about to sleep looks again.
+    segment.call(rank.said.hello.rank as usize);
     // If the rank has ended, its pidfd says so.
     let _ended = local_socket::send(rank.said.connection.as_fd(), READY, &[segment.fd()]);
     let control = LauncherEnd::of(rank.said.connection)?;

@@ -7,7 +7,7 @@
 //! job ends. README.md next to `src`
 //! describes the behaviour for users.
 //!
-//! `behind.rs` is another beginning: ranks that another launcher has started get the process that watches them.
+//! `behind.rs` is another beginning: ranks that mpiexec has not started get the process that watches them.
 //!
 //! Invariant: mpiexec has only one thread. The kernel kills the ranks when the thread that forked them ends,
 //! so this thread must live as long as mpiexec. Also, no other thread can hold a lock while mpiexec forks.

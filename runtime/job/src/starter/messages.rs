@@ -1,10 +1,10 @@
-//! The messages between ranks that another launcher has started and the process that watches them, `mpiexec --behind`.
+//! The messages between ranks that `mpiexec` has not started and the process that watches them, `mpiexec --behind`.
 //!
 //! ```text
 //! first rank                     mpiexec --behind                    each rank
 //!     | -- starts it, with a connection as standard input --> |
 //!     | <-- Greeting: who it is and of which build ---------- |
-//!     | -- number of ranks, their processes; standard error -> |
+//!     | -- number of ranks, their processes; its outputs ---> |
 //!     | <-- the name at which it listens -------------------- | <-- Hello: rank, program; the launcher's connection --
 //!                                                             | --- READY; the segment ------------------------------>
 //! ```
@@ -16,7 +16,7 @@
 
 use crate::shm::layout::{HASH, MAX_RANKS};
 
-/// The argument with which `mpiexec` becomes the watcher of ranks that another launcher has started.
+/// The argument with which `mpiexec` becomes the watcher of ranks that it has not started.
 pub const ARGUMENT: &str = "--behind";
 
 /// With these bytes, all messages begin that tell who sends them.
@@ -88,20 +88,21 @@ pub fn parse_pids(bytes: &[u8]) -> Option<Vec<i32>> {
 pub struct Hello {
     /// Its number.
     pub rank: u32,
-    /// The number of the program that it runs.
-    pub program: u32,
+    /// The number of the program that it runs, if the launcher has numbered the programs.
+    pub program: Option<u32>,
 }
 
 impl Hello {
     /// Returns the message.
     pub fn to_bytes(self) -> Vec<u8> {
-        [&MARK[..], &self.rank.to_le_bytes(), &self.program.to_le_bytes()].concat()
+        let program = self.program.map_or(0, |program| program.saturating_add(1));
+        [&MARK[..], &self.rank.to_le_bytes(), &program.to_le_bytes()].concat()
     }
 
     /// Reads the message.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (rank, program) = bytes.strip_prefix(&MARK)?.split_first_chunk()?;
-        let program = u32::from_le_bytes(program.try_into().ok()?);
+        let program = u32::from_le_bytes(program.try_into().ok()?).checked_sub(1);
         Some(Self { rank: u32::from_le_bytes(*rank), program })
     }
 }
@@ -128,8 +129,10 @@ mod tests {
     fn messages_survive_and_odd_ones_are_refused() {
         let greeting = Greeting::own();
         assert_eq!(Greeting::parse(&greeting.to_bytes()), Some(greeting.clone()));
-        let hello = Hello { rank: 3, program: 1 };
-        assert_eq!(Hello::parse(&hello.to_bytes()), Some(hello));
+        let hello = Hello { rank: 3, program: None };
+        for hello in [hello, Hello { rank: 0, program: Some(1) }] {
+            assert_eq!(Hello::parse(&hello.to_bytes()), Some(hello));
+        }
         let pids: Vec<u32> = (1..=4096).collect();
         let messages: Vec<Vec<u8>> = setup(&pids).collect();
         assert!(messages.iter().all(|message| message.len() <= MESSAGE_MAX));

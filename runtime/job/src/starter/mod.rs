@@ -1,6 +1,7 @@
-//! Joins the job of ranks that another launcher has started, one that speaks PMI: MPICH's hydra, Slurm, Flux.
+//! Joins the job of ranks that `mpiexec` has not started.
 //!
-//! `runtime/src/world.rs` calls [`join`] if no `mpiexec` of typepack has started this process. The ranks find each other
+//! `runtime/src/world.rs` calls [`join`] if no `mpiexec` of typepack has started this process: another launcher may have, one
+//! that speaks PMI (MPICH's hydra, Slurm, Flux). The ranks find each other
 //! through the launcher (`pmi.rs`). The first rank starts a process that does what `mpiexec` does besides starting ranks
 //! (`watcher.rs`): it makes the segment, watches the ranks and tells of deaths. The ranks get the segment from it over a
 //! local socket (`messages.rs`), and from then on nothing differs from a job of `mpiexec` (`shm/attach.rs`).
@@ -9,6 +10,9 @@
 //! 2. The first rank reads all of it. If all ranks are on one machine, it starts the watcher, and puts the name at which the
 //!    watcher listens into the table; otherwise it says why there is no job, and puts that there is none. All wait again.
 //! 3. Each rank connects to the watcher, and gets the segment when all ranks are there.
+//!
+//! A process that is by itself starts a watcher, too, but only when it first needs a job of which it is a part: to start
+//! other processes, or to meet them ([`found`]). That is step 3 without the others.
 //!
 //! Invariants: no rank waits for another one except in the launcher's barriers and in step 3, where the watcher knows the
 //! processes of all ranks: the end of one ends the waits of all. Both ends of the local socket refuse other users.
@@ -44,6 +48,9 @@ const NO_JOB: &str = "none";
 /// The connection to the launcher of this process, once the process has joined its job.
 static STARTER: OnceLock<Starter> = OnceLock::new();
 
+/// True once this process has joined a job by [`enter`].
+static ADOPTED: AtomicBool = AtomicBool::new(false);
+
 #[derive(Debug)]
 struct Starter {
     pmi: Connection,
@@ -73,8 +80,8 @@ pub fn join() -> Result<Option<Attached>, Error> {
     let pmi = Connection::open(stream)?;
     let (program, universe) = (pmi.app_number()?, pmi.universe_size()?);
     let (name, lifeline) = meet(&pmi, offer)?;
-    let hello = Hello { rank: offer.rank, program };
-    let attached = enter(&name, hello, offer.size, &pmi)?;
+    let hello = Hello { rank: offer.rank, program: Some(program) };
+    let attached = enter(&name, hello, offer.size, Some(&pmi))?;
     // The watcher has all ranks now.
     drop(lifeline);
     let has_left = AtomicBool::new(false);
@@ -82,14 +89,29 @@ pub fn join() -> Result<Option<Attached>, Error> {
     Ok(Some(attached))
 }
 
+/// Makes a job of which this process is the only rank, and to which others can be added while it runs. The process belongs to
+/// no job yet.
+///
+/// # Errors
+///
+/// Returns [`ErrorKind::NotARank`] if there is no `mpiexec` that can watch the job, or it gives an odd answer;
+/// [`ErrorKind::Mismatch`] if `mpiexec` is of another build; and the other errors of
+/// [`attach_from_env`](crate::shm::attach_from_env).
+pub fn found() -> Result<Attached, Error> {
+    let watcher = watcher::start(&[process::own_id().unsigned_abs()])?;
+    // The lifeline in `watcher` closes when the watcher has this process.
+    enter(&watcher.name, Hello { rank: 0, program: None }, 1, None)
+}
+
 /// Returns whether another launcher offers this process a place in a job of several ranks, so that [`join`] may join it.
 pub fn is_offered() -> bool {
     offer().is_ok_and(|offer| offer.is_some())
 }
 
-/// Returns whether this process has joined the job of another launcher.
-pub fn has_joined() -> bool {
-    STARTER.get().is_some()
+/// Returns whether this process is a rank that `mpiexec` watches and has not started: one that another launcher has started, or
+/// one that was by itself at first.
+pub fn is_adopted() -> bool {
+    ADOPTED.load(Ordering::Acquire)
 }
 
 /// Returns the number of processes for which the launcher says that the job has room. Returns `None` if it has not said
@@ -204,7 +226,7 @@ fn meet(pmi: &Connection, offer: Offer) -> Result<(String, Option<OwnedFd>), Err
 }
 
 /// Does step 3 of the list at the top of this file: says hello to the watcher, and joins the job.
-fn enter(name: &str, hello: Hello, size: u32, pmi: &Connection) -> Result<Attached, Error> {
+fn enter(name: &str, hello: Hello, size: u32, pmi: Option<&Connection>) -> Result<Attached, Error> {
     let failed =
         |error| Error::system("cannot connect to the process that watches this job", error);
     let gone =
@@ -215,7 +237,8 @@ fn enter(name: &str, hello: Hello, size: u32, pmi: &Connection) -> Result<Attach
             "the process at the name {name:?} belongs to another user"
         )));
     }
-    local_socket::send(connection.as_fd(), &hello.to_bytes(), &[pmi.stream()])
+    let starter = pmi.map(Connection::stream);
+    local_socket::send(connection.as_fd(), &hello.to_bytes(), starter.as_slice())
         .map_err(|_| gone())?;
     let mut buffer = [0; MESSAGE_MAX];
     let (len, mut fds) = local_socket::receive(connection.as_fd(), &mut buffer).map_err(failed)?;
@@ -236,7 +259,10 @@ fn enter(name: &str, hello: Hello, size: u32, pmi: &Connection) -> Result<Attach
     if len != 0 {
         return Err(not_a_rank("the process that watches this job sends too much".into()));
     }
-    Attached::enter(segment, connection, (hello.rank as usize, hello.rank as usize, size as usize))
+    let rank = hello.rank as usize;
+    let attached = Attached::enter(segment, connection, (rank, rank, size as usize))?;
+    ADOPTED.store(true, Ordering::Release);
+    Ok(attached)
 }
 
 fn not_a_rank(detail: String) -> Error {

@@ -1,6 +1,6 @@
-//! Starts the process that watches ranks which another launcher has started: `mpiexec --behind`.
+//! Starts the process that watches ranks which `mpiexec` has not started: `mpiexec --behind`.
 //!
-//! `mod.rs` calls [`start`] in the first rank. `launcher/src/behind.rs` is the other side; `messages.rs` says what they tell
+//! `mod.rs` calls [`start`] in the first rank, or in a process by itself. `launcher/src/behind.rs` is the other side; `messages.rs` says what they tell
 //! each other. The watcher is no child of the rank, so a program that waits for all of its children does not see it.
 
 use std::env;
@@ -8,9 +8,10 @@ use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::messages::{ARGUMENT, Greeting, MESSAGE_MAX, parse_refusal, setup};
+use super::{PMI_FD, PMI_RANK, PMI_SIZE};
 use crate::error::{Error, ErrorKind};
 use crate::sys::poll::{self, PollFd, PollFlags};
 use crate::sys::{detach, local_socket};
@@ -73,7 +74,7 @@ pub fn start(pids: &[u32]) -> Result<Watcher, Error> {
         let own = Greeting::own();
         let detail = format!(
             "{} is typepack {} (layout {:016x}); this program was built with typepack {} (layout {:016x}); ranks that \
-             another launcher starts need the mpiexec of the same build beside the library or in PATH",
+             mpiexec has not started need the mpiexec of the same build beside the library or in PATH",
             file.display(),
             greeting.version,
             greeting.hash,
@@ -84,8 +85,8 @@ pub fn start(pids: &[u32]) -> Result<Watcher, Error> {
     }
     Err(Error::new(
         ErrorKind::NotARank,
-        "typepack's mpiexec, which watches ranks that another launcher has started, is neither beside the library nor beside \
-         the program nor in PATH (typepack doctor says where it is)",
+        "typepack's mpiexec, which watches ranks that it has not started, is neither beside the library nor beside the program \
+         nor in PATH (typepack doctor says where it is)",
     ))
 }
 
@@ -111,16 +112,22 @@ fn call(file: &Path, pids: &[u32]) -> Result<Answer, Error> {
     let (ours, theirs) = local_socket::pair().map_err(failed)?;
     let mut command = Command::new(file);
     command.arg(ARGUMENT).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
-    // What is loaded into the ranks for their MPI calls is not for mpiexec.
-    command.env_remove("LD_PRELOAD");
+    // The processes that the ranks start later have the environment of mpiexec. They do not belong to the other launcher.
+    for name in [PMI_FD, PMI_RANK, PMI_SIZE] {
+        command.env_remove(name);
+    }
     let mut child = command.spawn().map_err(failed)?;
     // The command owns the other end until here.
     drop(command);
     let mut fds = [PollFd::from_borrowed_fd(ours.as_fd(), PollFlags::IN)];
-    poll::wait(&mut fds, Some(ANSWER_TIME)).map_err(failed)?;
+    let until = Instant::now() + ANSWER_TIME;
+    // A signal handler of the program may end a wait early.
+    while fds[0].revents().is_empty() && Instant::now() < until {
+        let left = until.saturating_duration_since(Instant::now());
+        poll::wait(&mut fds, Some(left)).map_err(failed)?;
+    }
     let mut buffer = [0; MESSAGE_MAX];
     let greeting = if fds[0].revents().is_empty() {
-        // A signal handler of the program may have ended the wait; then this program counts as a stranger, too.
         let _ended = child.kill();
         None
     } else {
@@ -133,11 +140,15 @@ fn call(file: &Path, pids: &[u32]) -> Result<Answer, Error> {
     if greeting != Greeting::own() {
         return Ok(Answer::OtherBuild(greeting));
     }
-    // The program may have closed its standard error.
-    let stderr = std::io::stderr().as_fd().try_clone_to_owned().ok();
-    let stderr = stderr.as_ref().map(AsFd::as_fd);
+    // The program may have closed them.
+    let null = OwnedFd::from(fs::File::open("/dev/null").map_err(failed)?);
+    let copies = [
+        std::io::stdout().as_fd().try_clone_to_owned(),
+        std::io::stderr().as_fd().try_clone_to_owned(),
+    ];
+    let outputs = copies.each_ref().map(|copy| copy.as_ref().unwrap_or(&null).as_fd());
     for (number, message) in setup(pids).enumerate() {
-        let with = if number == 0 { stderr.as_slice() } else { &[] };
+        let with = if number == 0 { &outputs[..] } else { &[] };
         local_socket::send(ours.as_fd(), &message, with).map_err(failed)?;
     }
     let (len, _) = local_socket::receive(ours.as_fd(), &mut buffer).map_err(failed)?;

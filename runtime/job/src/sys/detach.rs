@@ -58,13 +58,14 @@ pub fn empty_stdin() -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdin(fs::File::open("/dev/null")?)?)
 }
 
-/// Makes `fd` the standard error of this process.
+/// Makes `out` the standard output of this process, and `err` its standard error.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error; the call does not fail for an open descriptor.
-pub fn use_as_stderr(fd: BorrowedFd<'_>) -> io::Result<()> {
-    Ok(rustix::stdio::dup2_stderr(fd)?)
+/// Returns the kernel's error; the call does not fail for open descriptors.
+pub fn use_as_outputs(out: BorrowedFd<'_>, err: BorrowedFd<'_>) -> io::Result<()> {
+    rustix::stdio::dup2_stdout(out)?;
+    Ok(rustix::stdio::dup2_stderr(err)?)
 }
 
 /// Returns the file that contains this code: a shared library, or the program. Returns `None` if the system does not know.

@@ -153,7 +153,11 @@ impl Job<'_> {
             // wait for the dead rank.
             self.tell_failure(number, failure);
         }
-        for connected in self.connected(index, state) {
+        let all = self.connected(index, state);
+        if self.is_by_itself(index, &all) {
+            return;
+        }
+        for connected in all {
             self.decide(connected, |end| end.failed(failure, pid, orderly, now));
         }
     }

@@ -17,6 +17,7 @@
 mod adopted;
 mod bonds;
 mod deaths;
+mod groups;
 mod messages;
 mod ports;
 mod requests;
@@ -32,8 +33,8 @@ use rustix::process::Pid;
 use typepack_job::shm::segment::Segment;
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
 use typepack_job::sys::process::{self, Child, ExecFailure, Exit};
+use typepack_job::sys::signal;
 use typepack_job::sys::stream::{self, Transfer};
-use typepack_job::sys::{channel, inspect, signal};
 
 pub use self::adopted::Adopted;
 use self::bonds::Bonds;
@@ -56,13 +57,6 @@ const WRAPPER_DELAY: Duration = Duration::from_millis(100);
 /// How long mpiexec goes on forwarding output after all ranks have ended without a failure. Processes that a
 /// rank has left behind may keep a pipe open longer; mpiexec discards their later output.
 const LINGER: Duration = Duration::from_millis(250);
-
-/// Interval at which mpiexec checks whether processes remain in the process groups of ranks that have ended.
-const GROUP_POLL: Duration = Duration::from_millis(5);
-
-/// How long mpiexec waits, after SIGKILL, for the remaining processes in the process groups of the ranks to
-/// end. It does not wait for ever, because a process may be stuck in the kernel.
-const KILLED_DELAY: Duration = Duration::from_millis(500);
 
 /// The line before what the ranks wait for if the user has sent a signal.
 const ASKED: &str = "what the ranks wait for:";
@@ -90,8 +84,11 @@ struct Watched {
     /// If only one of the member and its wrapper has ended, the time until which mpiexec waits for the other
     /// one to end. `None` if mpiexec is not waiting in this way.
     wrapper_until: Option<Instant>,
-    /// If another launcher has started the rank: a copy of the rank's connection to it, until one of the two has ended.
+    /// If another launcher has started the rank: a copy of the rank's connection to it, until the rank takes leave of it or
+    /// one of the two has ended.
     starter: Option<OwnedFd>,
+    /// True if nothing more can come through the control socket.
+    is_deaf: bool,
 }
 
 impl Watched {
@@ -240,6 +237,7 @@ impl<'a> Job<'a> {
             parting: None,
             wrapper_until: None,
             starter: None,
+            is_deaf: false,
         }));
         self.worlds.push(World {
             slots: started.slots,
@@ -416,7 +414,7 @@ impl<'a> Job<'a> {
                 Event::Control(rank) => self.take_messages(rank, now),
                 Event::Child(rank) => self.take_child(rank, now),
                 Event::Member(rank) => self.take_member(rank, now),
-                Event::Starter(rank) => self.take_starter(rank),
+                Event::Starter(rank) => self.take_starter(rank, now),
                 Event::Input => self.input.read(now),
                 Event::Output(..) | Event::Other => {}
             }
@@ -468,7 +466,7 @@ impl<'a> Job<'a> {
             }
         }
         for (index, watched) in self.ranks.iter().enumerate() {
-            if !watched.is_gone() {
+            if !watched.is_gone() && !watched.is_deaf {
                 add(Event::Control(index), watched.rank.control.as_fd(), PollFlags::IN);
             }
             if watched.exit.is_none()
@@ -616,10 +614,12 @@ impl<'a> Job<'a> {
     fn decide(&mut self, number: usize, event: impl FnOnce(&mut End) -> Option<Action>) {
         let world = &mut self.worlds[number];
         let action = event(&mut world.end);
-        let outcome = world.end.outcome();
-        if outcome.is_some() && !world.is_refused && !self.decided.contains(&number) {
+        if world.end.outcome().is_some() && !world.is_refused && !self.decided.contains(&number) {
             self.decided.push(number);
+            self.tell_adopted(number);
         }
+        let world = &self.worlds[number];
+        let outcome = world.end.outcome();
         match action {
             None => {}
             Some(Action::Signal(signal)) => {
@@ -643,97 +643,6 @@ impl<'a> Job<'a> {
         for number in 0..self.worlds.len() {
             self.decide(number, &event);
         }
-    }
-
-    /// Sends `signal` to the processes of all worlds.
-    fn signal_all(&self, signal: i32) {
-        (0..self.worlds.len()).for_each(|number| self.signal_world(number, signal));
-    }
-
-    /// Sends `signal` to the process groups of all ranks of a world, and to its members outside these groups.
-    fn signal_world(&self, number: usize, signal: i32) {
-        if self.groups_ended {
-            return;
-        }
-        for watched in &self.ranks[self.worlds[number].slots.clone()] {
-            // Ignore errors: sending fails only if the processes run as another user, and mpiexec can do
-            // nothing about that.
-            if let Some(child) = &watched.rank.child {
-                let _ = process::signal_group(child.pid(), signal);
-            }
-            match &watched.member {
-                // The member may be in another process group, made by itself or by a wrapper.
-                Some(member) if !member.gone && watched.is_wrapped() => {
-                    let _ = process::signal_process(member.pidfd.as_fd(), signal);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Sends `signal` to the ranks whose processes handle it, so that it ends none of them.
-    fn signal_handlers(&self, signal: i32) {
-        if self.groups_ended {
-            return;
-        }
-        for watched in &self.ranks {
-            // Other processes of the group need not handle the signal, so each process gets its own.
-            let survives = |pid: Pid| inspect::survives(pid.as_raw_nonzero().get(), signal);
-            if let Some(child) = watched.rank.child.as_ref().filter(|child| survives(child.pid())) {
-                let _ = process::signal_process(child.pidfd(), signal);
-            }
-            if let Some(member) = &watched.member
-                && watched.is_wrapped()
-                && !member.gone
-                && survives(member.pid)
-            {
-                let _ = process::signal_process(member.pidfd.as_fd(), signal);
-            }
-        }
-    }
-
-    /// Deals with the process groups after all ranks have ended. If a world failed, waits until the processes
-    /// that remain in its groups have ended, and kills them when the grace time is over. If a world did not
-    /// fail, such processes may go on running.
-    fn end_groups(&mut self) {
-        self.input.close();
-        for watched in &self.ranks {
-            if self.worlds[watched.world].end.is_natural()
-                && let Some(lifeline) = &watched.rank.lifeline
-            {
-                // Processes that a rank has left behind must not be killed when mpiexec ends. This call never
-                // fails for an open descriptor.
-                let _ = channel::disarm(lifeline.as_fd());
-            }
-            // mpiexec has the exit code of the child already, so the result of `reap` is not needed.
-            let _ = watched.rank.child.as_ref().map(Child::reap);
-        }
-        let mut give_up = None;
-        loop {
-            let mut running =
-                self.worlds.iter().filter(|w| !w.end.is_natural() && self.groups_run(w)).peekable();
-            let now = Instant::now();
-            if running.peek().is_none() {
-                break;
-            }
-            let all_killed = running.all(|world| world.end.is_killing());
-            if all_killed && *give_up.get_or_insert(now + KILLED_DELAY) <= now {
-                break;
-            }
-            self.turn_ended(Some(now + GROUP_POLL), now);
-            let now = Instant::now();
-            self.decide_all(|end| end.tick(now));
-        }
-        self.groups_ended = true;
-    }
-
-    /// Returns true if a process runs in the group of any rank of a world. As long as a group has processes, the kernel
-    /// does not reuse the group's id.
-    fn groups_run(&self, world: &World) -> bool {
-        let ranks = self.ranks[world.slots.clone()].iter();
-        process::any_group_runs(
-            ranks.filter_map(|watched| Some(watched.rank.child.as_ref()?.pid())),
-        )
     }
 
     /// Returns true if nothing has ended a world. A world that was refused does not count.
