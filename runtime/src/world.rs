@@ -5,7 +5,7 @@
 //! (`comm/`). Dropping the [`Universe`] leaves the job.
 //!
 //! Invariant: a process joins once, either as the rank that `mpiexec` assigned to it, or as the only rank of
-//! its own job.
+//! its own job. Only the second can become part of a job later (`process/membership.rs`).
 
 use crate::comm::{Communicator, Group};
 use crate::commit::{self, counters};
@@ -14,12 +14,13 @@ use crate::io as files;
 use crate::memory::SharedBuffer;
 use crate::partitioned;
 use crate::placement::Placement;
+use crate::process::membership;
 use crate::process_set::{ProcessSet, process_sets};
 use crate::rma;
 use crate::schedule;
 use crate::settings::{self, Settings, foreign_launcher, unknown_names};
 use crate::shm::segment::Segment;
-use crate::shm::{Attached, attach, attach_from_env};
+use crate::shm::{attach, attach_from_env};
 use crate::starter;
 use crate::sys::named::Entry;
 use crate::sys::{clock, fork, machine, stream, text_file};
@@ -39,11 +40,6 @@ use std::time::Instant;
 use typepack_engine::choice::{KERNELS, Remembered, store};
 use typepack_engine::contiguous;
 use typepack_job::service::Request;
-
-/// The job that this process has joined. The process never frees this value. Its file descriptors and its
-/// mapping of the shared memory live as long as the process, so that the kernel ends the process together
-/// with its launcher even after finalization.
-static JOB: OnceLock<Attached> = OnceLock::new();
 
 /// This process's membership in its job. Dropping this value leaves the job.
 ///
@@ -114,7 +110,7 @@ pub fn init() -> Result<Universe> {
     }
     let fabric = match attached {
         Some(attached) => {
-            let attached = JOB.get_or_init(|| attached);
+            let attached = membership::enter(attached);
             let fabric = Fabric::join(attached.segment.clone(), attached.slot)?;
             if fabric.processes() > 1 {
                 fabric.share_memory(settings.cma);
@@ -133,7 +129,7 @@ pub fn init() -> Result<Universe> {
     fabric.register_barrier(!spin.is_zero());
     let parent = fabric.parent();
     let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, settings.forced, spin));
-    JOB.get().into_iter().for_each(|attached| endpoint.set_launcher(attached));
+    membership::get().into_iter().for_each(|attached| endpoint.set_launcher(attached));
     endpoint.bound(settings.unexpected_max)?;
     if settings.check_types {
         endpoint.check_types()?;
@@ -264,7 +260,7 @@ impl Universe {
     /// Returns how many ranks of the job, including this one, run this rank's program. Returns `None` if
     /// no launcher started this process.
     pub fn app_size(&self) -> Option<u32> {
-        program_size().filter(|_| JOB.get().is_some())
+        program_size().filter(|_| membership::get().is_some())
     }
 
     /// Returns the number of processes for which the job has room. The user states this number to the
@@ -350,8 +346,8 @@ impl Universe {
     /// ends. Only processes of this job, all under one `mpiexec`, can connect.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` if this process was started without `mpiexec`, and `ErrorKind::ProcAborted` if a rank
-    /// has died.
+    /// Returns `ErrorKind::State` if this process was started without `mpiexec`, and no `mpiexec` can be started behind it,
+    /// and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Open_port")]
     pub fn open_port(&self) -> Result<Vec<u8>> {
         self.own.ask_about_ports(&Request::Open)
@@ -405,7 +401,7 @@ impl Universe {
     /// # Errors
     /// - `ErrorKind::Argument` if `socket` is no connected socket, or the other end sends something else.
     /// - `ErrorKind::Process` if the other process is in another job.
-    /// - `ErrorKind::State` if this process was started without `mpiexec`.
+    /// - `ErrorKind::State` if this process is by itself: it was started without `mpiexec`, and has started no process.
     /// - `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Comm_join")]
     pub fn join(&self, socket: impl AsFd) -> Result<Communicator> {
@@ -488,7 +484,7 @@ impl Universe {
         let mut ended = end(endpoint);
         if ended.is_ok()
             && !std::thread::panicking()
-            && let Some(attached) = JOB.get().filter(|_| !fork::is_child())
+            && let Some(attached) = membership::get().filter(|_| !fork::is_child())
         {
             ended = starter::leave(attached).map_err(Error::from);
         }
@@ -625,14 +621,14 @@ impl Universe {
 /// Returns the job's segment. Returns `None` if no launcher started this process, and in a forked child, which does
 /// not map the segment.
 fn segment() -> Option<&'static Segment> {
-    JOB.get().filter(|_| !fork::is_child()).map(|attached| &*attached.segment)
+    membership::get().filter(|_| !fork::is_child()).map(|attached| &*attached.segment)
 }
 
 /// Returns a variable that `mpiexec` has set for this rank, or `None` if `mpiexec` did not start this
 /// process. Without a launcher the variable is not read: it may come from another job, if a rank of that job
 /// started this process.
 fn advertised(name: &str) -> Option<String> {
-    JOB.get().filter(|_| !starter::has_joined()).and_then(|_| std::env::var(name).ok())
+    membership::get().filter(|_| !starter::is_adopted()).and_then(|_| std::env::var(name).ok())
 }
 
 impl Drop for Universe {
@@ -649,7 +645,7 @@ impl Drop for Universe {
 /// [`Universe::app_size`], this function also works before the process has joined the job, and it returns 1 if no
 /// launcher started the process. Returns `None` if the process cannot join a job, like a child of a rank.
 pub fn program_size() -> Option<u32> {
-    if let Some(attached) = JOB.get() {
+    if let Some(attached) = membership::get() {
         let segment = segment()?;
         let own = segment.program(attached.slot)?;
         let ranks = attached.world.clone().filter(|slot| segment.program(*slot) == Some(own));

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Runs programs of typepack under a real Slurm of one node, which this script starts in namespaces of its own. Debian's packages
-# are downloaded and unpacked into target/slurm; nothing is installed, and no service is left. Needs root and the network.
+# are downloaded and unpacked into target/slurm; nothing is installed, and no service is left. Needs root and the network; where
+# something of that is missing, the script says so and exits with code 77.
 #
 #   runtime/tests/slurm.sh PROGRAM [ARGUMENT...]     srun --mpi=pmi2 -n RANKS PROGRAM (RANKS is 4 unless it is set)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 [ $# -gt 0 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; }
 [ "$(id -u)" = 0 ] || { echo "slurm: skipped: not root" >&2; exit 77; }
+unshare --mount --pid --fork --mount-proc true 2>/dev/null || { echo "slurm: skipped: the system permits no namespaces" >&2; exit 77; }
 folder=$PWD/target/slurm
 if [ ! -e "$folder/root/usr/sbin/slurmstepd" ]; then
   mkdir -p "$folder/archives/partial" "$folder/root"

@@ -1,16 +1,18 @@
-//! Ranks that another launcher has started: MPICH's hydra, and a launcher of the tests ([`fake_pmi`](crate::fake_pmi)) that
-//! answers as a test wants. The ranks are processes of this test program, which do in [`as_started_rank`] what their role
-//! says.
+//! Ranks that `mpiexec` has not started. Another launcher has: MPICH's hydra, or a launcher of the tests
+//! ([`fake_pmi`](crate::fake_pmi)) that answers as a test wants. Or nobody has: a process that is by itself and starts others.
+//! The ranks are processes of this test program, which do in [`as_started_rank`] what their role says.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::fake_pmi::{self, Launcher};
-use crate::harness::{Job, Signs, kill, run, sleeps_in_futex, start};
+use crate::harness::{
+    Job, Process, Signs, expect_no_shared_name_but, kill, run, shared_names, sleeps_in_futex, start,
+};
 use crate::job::mpiexec;
 use typepack::io::{File, Mode};
 use typepack::rma::WindowOf;
-use typepack::{Communicator, Op, Source, Tag};
+use typepack::{Command as Program, Communicator, Op, Source, Tag, Universe};
 
 /// The name of the environment variable that contains the role.
 const ROLE: &str = "STARTED_TEST_ROLE";
@@ -53,7 +55,6 @@ fn job(launcher: &Path, ranks: usize, role: &str, wrapper: &[&str]) -> Command {
 #[test]
 fn as_started_rank() {
     let Ok(role) = std::env::var(ROLE) else { return };
-    let number: usize = std::env::var("PMI_RANK").expect("a rank").parse().expect("a number");
     let universe = match typepack::init() {
         Ok(universe) => universe,
         Err(error) => {
@@ -62,7 +63,14 @@ fn as_started_rank() {
         }
     };
     let world = universe.world();
-    let size: usize = std::env::var("PMI_SIZE").expect("a size").parse().expect("a number");
+    if let Some(parent) = universe.parent() {
+        return child(&world, &parent, &role);
+    }
+    // A process by itself has no variables.
+    let given = |name, otherwise| {
+        std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
+    };
+    let (number, size): (usize, usize) = (given("PMI_RANK", 0), given("PMI_SIZE", 1));
     if role == "alone" {
         println!("alone: {} of {}", world.rank(), world.size());
         return;
@@ -97,12 +105,90 @@ fn as_started_rank() {
             println!("child: {:?}", status.code());
             world.barrier().expect("a barrier");
         }
+        "spawn" => spawn(&universe),
+        "spawn and wait" => {
+            let children = spawned(&world);
+            Signs::of_this_rank().make(&format!("joined-parent-{number}"));
+            wait_for_ever(&children);
+        }
+        "spawn and leave" => {
+            spawned(&world).disconnect().expect("disconnected");
+            println!("rank {number} leaves");
+        }
         "wait" => {
             world.barrier().expect("a barrier");
             Signs::of_this_rank().make(&format!("joined-{number}"));
             wait_for_ever(&world);
         }
         _ => wait_for_ever(&world),
+    }
+}
+
+/// Starts two processes that have the same role.
+fn spawned(world: &Communicator) -> Communicator {
+    let [exe, arguments @ ..] = rank();
+    let command = Program::new(exe).args(arguments).processes(2);
+    world.spawn(&[command], 0).expect("two children").children
+}
+
+/// Starts processes twice, and uses a port and a service in between.
+fn spawn(universe: &Universe) {
+    let world = universe.world();
+    for round in 0..2 {
+        let children = spawned(&world);
+        if world.rank() == 0 {
+            for child in 0..2 {
+                let mut values = vec![0_u64; 100_000];
+                children.recv(&mut values, Source::Rank(child), Tag::Is(3)).expect("a message");
+                assert!(values.iter().all(|value| *value == 40 + child as u64));
+                children.send(&values[..1], child, 4).expect("sent");
+            }
+            let port = universe.open_port().expect("a port");
+            universe.publish("starters", &port).expect("published");
+            assert_eq!(universe.look_up("starters").expect("a service"), port);
+            universe.unpublish("starters", &port).expect("withdrawn");
+            universe.close_port(&port).expect("closed");
+        }
+        let all = children.merge(false).expect("merged");
+        let sum = all.all_reduce_value(1_u64, Op::Sum).expect("a sum");
+        assert_eq!(sum, 2 + world.size() as u64);
+        drop(all);
+        children.disconnect().expect("disconnected");
+        println!("rank {} has had children {round}", world.rank());
+    }
+    // The job knows no program of a process by itself, and none that another job has advertised.
+    if std::env::var_os("PMI_SIZE").is_none() {
+        assert_eq!((universe.app_number(), universe.initial_errhandler()), (None, None));
+    }
+}
+
+/// Does what a process does that ranks of this role have started.
+fn child(world: &Communicator, parent: &Communicator, role: &str) {
+    let number = world.rank();
+    assert_eq!(world.size(), 2);
+    assert!(std::env::var_os("PMI_FD").is_none());
+    match role {
+        "spawn" => {
+            parent.send(&vec![40 + number as u64; 100_000], 0, 3).expect("sent");
+            let mut value = [0_u64];
+            parent.recv(&mut value, Source::Rank(0), Tag::Is(4)).expect("a message");
+            assert_eq!(value, [40 + number as u64]);
+            parent.merge(true).expect("merged").all_reduce_value(1_u64, Op::Sum).expect("a sum");
+            parent.disconnect().expect("disconnected");
+        }
+        "spawn and wait" => {
+            Signs::of_this_rank().make(&format!("joined-child-{number}"));
+            wait_for_ever(parent);
+        }
+        "spawn and leave" => {
+            parent.disconnect().expect("disconnected");
+            let signs = Signs::of_this_rank();
+            signs.make(&format!("apart-{number}"));
+            signs.wait_for("go", 1);
+            world.barrier().expect("a barrier");
+            println!("child {number} ends");
+        }
+        _ => panic!("no role of children: {role}"),
     }
 }
 
@@ -206,7 +292,7 @@ fn an_abort_ends_all_ranks() {
 #[test]
 fn nothing_is_left_whoever_is_killed() {
     for hydra in hydras() {
-        for victim in ["mpiexec ", "hydra_pmi_proxy", "--behind", "as_started_rank"] {
+        for victim in ["mpiexec", "hydra_pmi_proxy", "--behind", "as_started_rank"] {
             let signs = Signs::new();
             let job = start(signs.given(job(&hydra, 3, "wait", &[])));
             signs.wait(&job, "joined", 3);
@@ -222,8 +308,9 @@ fn nothing_is_left_whoever_is_killed() {
 
 /// Returns the process of the job in whose command line the text `part` is.
 fn victim_of(job: &Job, part: &str) -> i32 {
+    // Debian's file has another name than the wheel's, and the proxy's command line may name it.
     let own = |command: &str| {
-        part != "mpiexec " || !command.contains("proxy") && !command.contains("--behind")
+        part != "mpiexec" || !command.contains("proxy") && !command.contains("--behind")
     };
     job.wait_for(part, || {
         let mut all = job.processes();
@@ -234,6 +321,105 @@ fn victim_of(job: &Job, part: &str) -> i32 {
         });
         all.first().map(|process| process.pid)
     })
+}
+
+/// Checks that ranks of other launchers can start processes.
+#[test]
+fn ranks_of_other_launchers_start_processes() {
+    for (rank, end) in fake(3, "spawn", |_, _| None).finish().iter().enumerate() {
+        assert_eq!((end.0, end.2.as_str()), (Some(0), ""), "{end:?}");
+        assert!(end.1.contains(&format!("rank {rank} has had children 1")), "{end:?}");
+    }
+    for hydra in hydras() {
+        for ranks in [1, 2] {
+            let signs = Signs::new();
+            let done = run(signs.given(job(&hydra, ranks, "spawn", &[])));
+            assert_eq!((done.code, done.left.len(), done.err.as_str()), (0, 0, ""), "{done:?}");
+            assert_eq!(done.out.matches("has had children").count(), 2 * ranks, "{done:?}");
+        }
+    }
+}
+
+/// Returns the command of a process that is by itself.
+fn alone(role: &str) -> Command {
+    mpiexec();
+    let [exe, arguments @ ..] = rank();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    command(Path::new(&exe), &words, role)
+}
+
+#[test]
+fn a_process_by_itself_starts_others() {
+    let done = run(alone("spawn"));
+    assert_eq!((done.code, done.left.len(), done.err.as_str()), (0, 0, ""), "{done:?}");
+    for round in 0..2 {
+        assert!(done.out.contains(&format!("rank 0 has had children {round}")), "{done:?}");
+    }
+}
+
+/// Checks that nothing is started for a process that asks for nothing.
+#[test]
+fn a_process_by_itself_is_by_itself() {
+    let signs = Signs::new();
+    let job = start(signs.given(alone("wait")));
+    signs.wait(&job, "joined", 1);
+    assert_eq!(job.processes().len(), 1);
+    kill(job.pid(), libc::SIGKILL);
+    let done = job.finish();
+    assert_eq!((done.code, done.left.len(), done.err.as_str()), (137, 0, ""), "{done:?}");
+}
+
+/// Checks that nothing is left of a process by itself and its children, whichever of them or of what serves them is killed.
+#[test]
+fn nothing_is_left_of_a_process_by_itself() {
+    let shared = shared_names();
+    for (victim, signal) in [
+        ("parent", libc::SIGKILL),
+        ("--behind", libc::SIGKILL),
+        ("child", libc::SIGKILL),
+        ("parent", libc::SIGINT),
+    ] {
+        let signs = Signs::new();
+        let job = start(signs.given(alone("spawn and wait")));
+        signs.wait(&job, "joined", 3);
+        let all = job.processes();
+        let find = |is: &dyn Fn(&&Process) -> bool| all.iter().find(is).expect("a process").pid;
+        let behind = find(&|process| process.command.contains("--behind"));
+        let pid = match victim {
+            "parent" => job.pid(),
+            "child" => find(&|process| process.rank == Some(1)),
+            _ => behind,
+        };
+        kill(pid, signal);
+        job.expect_gone();
+        let done = job.finish();
+        let (code, lines) = match victim {
+            "parent" => (128 + signal, 1),
+            "child" => (128 + libc::SIGTERM, 1),
+            // Nobody is there who could print a line.
+            _ => (128 + libc::SIGKILL, 0),
+        };
+        assert_eq!((done.code, done.err.lines().count()), (code, lines), "{victim}: {done:?}");
+        assert!(done.err.lines().all(|line| line.starts_with("typepack: rank ")), "{done:?}");
+        let sockets = std::fs::read_to_string("/proc/net/unix").expect("a table");
+        assert!(!sockets.contains(&format!("typepack-job-{behind}-")), "{victim}");
+    }
+    expect_no_shared_name_but(&shared);
+}
+
+/// Checks that children go on that have disconnected from a process by itself, with the process that serves them.
+#[test]
+fn children_outlive_a_process_by_itself() {
+    let signs = Signs::new();
+    let mut job = start(signs.given(alone("spawn and leave")));
+    signs.wait(&job, "apart", 2);
+    assert_eq!(job.wait(), 0);
+    assert_eq!(job.processes().len(), 3);
+    signs.make("go");
+    job.expect_gone();
+    let done = job.finish();
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    assert!(done.out.contains("child 0 ends") && done.out.contains("child 1 ends"), "{done:?}");
 }
 
 /// The launcher of the tests ends nobody, so these jobs end by typepack's own means.

@@ -4,6 +4,8 @@
 //! into a rank again when a call ends. Messages, schedules, requests and the heaps know only processes. The world is a
 //! group of processes like every other group: the processes that the launcher has started together.
 
+pub(crate) mod membership;
+
 use std::fmt;
 
 /// A process of the job: its slot in the segment that this process has joined (`typepack_job::shm`). The processes with

@@ -21,7 +21,19 @@ struct State {
     table: HashMap<String, String>,
     /// The number of ranks in the barrier, and of barriers that are over.
     barrier: (usize, usize),
+    /// The number of ranks that have ended.
+    ended: usize,
     seen: Vec<(usize, String)>,
+}
+
+impl State {
+    /// Lets the ranks go on if all of the `size` ranks that have not ended are in the barrier.
+    fn open_barrier(&mut self, size: usize, news: &Condvar) {
+        if self.barrier.0 + self.ended >= size {
+            self.barrier = (0, self.barrier.1 + 1);
+            news.notify_all();
+        }
+    }
 }
 
 /// A launcher whose ranks run.
@@ -124,10 +136,7 @@ fn serve(rank: usize, size: usize, stream: &UnixStream, state: &(Mutex<State>, C
             "barrier_in" => {
                 let round = locked.barrier.1;
                 locked.barrier.0 += 1;
-                if locked.barrier.0 == size {
-                    locked.barrier = (0, round + 1);
-                    news.notify_all();
-                }
+                locked.open_barrier(size, news);
                 while locked.barrier.1 == round {
                     locked = news.wait(locked).expect("no panic");
                 }
@@ -142,8 +151,8 @@ fn serve(rank: usize, size: usize, stream: &UnixStream, state: &(Mutex<State>, C
             return;
         }
     }
-    // A rank that has ended no longer comes to the barrier, so the others may go: they then find that it is not there.
+    // A rank that has ended no longer comes to a barrier, so the others may go: they then find that it is not there.
     let mut locked = state.lock().expect("no panic");
-    locked.barrier.1 += 1;
-    news.notify_all();
+    locked.ended += 1;
+    locked.open_barrier(size, news);
 }
