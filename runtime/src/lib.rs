@@ -114,7 +114,7 @@ pub use world::{Universe, abort, init, processor_name, program_size, wtick, wtim
 // The modules of the job crate, under the names by which the files of this crate refer to them.
 #[cfg(test)]
 use typepack_job::sync;
-use typepack_job::{shm, sys};
+use typepack_job::{shm, starter, sys};
 
 // For the C library.
 #[doc(hidden)]

@@ -575,16 +575,23 @@ pub fn unknown_names(names: impl Iterator<Item = String>) -> Option<String> {
     (!strange.is_empty()).then(|| format!("unknown environment variables: {}", strange.join(", ")))
 }
 
-/// Returns a warning if the launcher of another MPI started this program as one of several processes.
+/// The variables in which launchers say how many processes they have started, and who sets them.
+const LAUNCHERS: [(&str, &str); 4] = [
+    ("OMPI_COMM_WORLD_SIZE", "that of Open MPI, which does not speak PMI-1"),
+    ("PMI_SIZE", "which gives no PMI_FD"),
+    ("MPI_LOCALNRANKS", "which gives no PMI_FD"),
+    ("SLURM_NTASKS", "that of Slurm, without --mpi=pmi2"),
+];
+
+/// Returns a warning if a launcher that does not speak PMI-1 started this program as one of several processes.
 pub fn foreign_launcher(value: impl Fn(&'static str) -> Option<String>) -> Option<String> {
-    let name =
-        ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS"].into_iter().find(
-            |name| value(name).and_then(|text| text.parse::<u64>().ok()).is_some_and(|n| n > 1),
-        )?;
+    let is_several =
+        |name| value(name).and_then(|text| text.parse::<u64>().ok()).is_some_and(|n| n > 1);
+    let (name, who) = LAUNCHERS.into_iter().find(|(name, _)| is_several(name))?;
     Some(format!(
-        "{name} is set: another launcher started this program, so each process is the only rank of \
-         its own job; start the program with typepack's mpiexec (typepack doctor says where it is), or set \
-         TYPEPACK_QUIET=1 to silence this line"
+        "{name} is set: another launcher started this program, {who}, so each process is the only rank of \
+         its own job; start the program with typepack's mpiexec (typepack doctor says where it is), with MPICH's mpiexec or \
+         with srun --mpi=pmi2, or set TYPEPACK_QUIET=1 to silence this line"
     ))
 }
 

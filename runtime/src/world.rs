@@ -5,7 +5,7 @@
 //! (`comm/`). Dropping the [`Universe`] leaves the job.
 //!
 //! Invariant: a process joins once, either as the rank that `mpiexec` assigned to it, or as the only rank of
-//! its own job.
+//! its own job. Only the second can become part of a job later (`process/membership.rs`).
 
 use crate::comm::{Communicator, Group};
 use crate::commit::{self, counters};
@@ -14,13 +14,14 @@ use crate::io as files;
 use crate::memory::SharedBuffer;
 use crate::partitioned;
 use crate::placement::Placement;
-use crate::process::{self, Process};
+use crate::process::{Process, membership};
 use crate::process_set::{ProcessSet, process_sets};
 use crate::rma;
 use crate::schedule;
 use crate::settings::{self, Settings, foreign_launcher, unknown_names};
 use crate::shm::segment::Segment;
-use crate::shm::{Attached, attach, attach_from_env};
+use crate::shm::{attach, attach_from_env};
+use crate::starter;
 use crate::sys::named::Entry;
 use crate::sys::{clock, fork, machine, stream, text_file};
 use crate::tools;
@@ -39,11 +40,6 @@ use std::time::Instant;
 use typepack_engine::choice::{KERNELS, Remembered, store};
 use typepack_engine::contiguous;
 use typepack_job::service::Request;
-
-/// The job that this process has joined. The process never frees this value. Its file descriptors and its
-/// mapping of the shared memory live as long as the process, so that the kernel ends the process together
-/// with its launcher even after finalization.
-static JOB: OnceLock<Attached> = OnceLock::new();
 
 /// This process's membership in its job. Dropping this value leaves the job.
 ///
@@ -99,7 +95,10 @@ pub fn init() -> Result<Universe> {
         let detail = "this process has already joined its job; init() may be called only once";
         return Err(Error::new(ErrorKind::State, "init", detail));
     }
-    let attached = attach_from_env()?;
+    let attached = match attach_from_env()? {
+        Some(attached) => Some(attached),
+        None => starter::join()?,
+    };
     // All ranks have the same environment, so only rank 0 prints the warning.
     if !settings.quiet
         && attached.as_ref().is_none_or(|attached| attached.slot == attached.world.start)
@@ -111,8 +110,7 @@ pub fn init() -> Result<Universe> {
     }
     let fabric = match attached {
         Some(attached) => {
-            let attached = JOB.get_or_init(|| attached);
-            process::join(&attached.segment);
+            let attached = membership::enter(attached);
             let fabric = Fabric::join(attached.segment.clone(), attached.slot)?;
             if fabric.processes() > 1 {
                 fabric.share_memory(settings.cma);
@@ -131,7 +129,7 @@ pub fn init() -> Result<Universe> {
     fabric.register_barrier(!spin.is_zero());
     let parent = fabric.parent();
     let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, settings.forced, spin));
-    JOB.get().into_iter().for_each(|attached| endpoint.set_launcher(attached));
+    membership::get().into_iter().for_each(|attached| endpoint.set_launcher(attached));
     endpoint.bound(settings.unexpected_max)?;
     if settings.check_types {
         endpoint.check_types()?;
@@ -270,13 +268,13 @@ impl Universe {
     /// Programs are counted from 0. Returns `None` if no launcher started this process.
     #[doc(alias = "MPI_APPNUM")]
     pub fn app_number(&self) -> Option<u32> {
-        advertised(attach::APP_NUMBER)?.parse().ok()
+        segment()?.program(self.world.endpoint().rank())
     }
 
     /// Returns how many ranks of the job, including this one, run this rank's program. Returns `None` if
     /// no launcher started this process.
     pub fn app_size(&self) -> Option<u32> {
-        advertised(attach::APP_SIZE)?.parse().ok()
+        program_size().filter(|_| membership::get().is_some())
     }
 
     /// Returns the number of processes for which the job has room. The user states this number to the
@@ -284,7 +282,8 @@ impl Universe {
     /// this process.
     #[doc(alias = "MPI_UNIVERSE_SIZE")]
     pub fn universe_size(&self) -> Option<u32> {
-        advertised(attach::UNIVERSE_SIZE)?.parse().ok()
+        let stated = advertised(attach::UNIVERSE_SIZE).and_then(|size| size.parse().ok());
+        stated.or_else(starter::universe_size)
     }
 
     /// Returns the name of the error handler that the user gave to the launcher: `mpi_errors_are_fatal`,
@@ -361,8 +360,8 @@ impl Universe {
     /// ends. Only processes of this job, all under one `mpiexec`, can connect.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` if this process was started without `mpiexec`, and `ErrorKind::ProcAborted` if a rank
-    /// has died.
+    /// Returns `ErrorKind::State` if this process was started without `mpiexec`, and no `mpiexec` can be started behind it,
+    /// and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Open_port")]
     pub fn open_port(&self) -> Result<Vec<u8>> {
         self.own.ask_about_ports(&Request::Open)
@@ -416,7 +415,7 @@ impl Universe {
     /// # Errors
     /// - `ErrorKind::Argument` if `socket` is no connected socket, or the other end sends something else.
     /// - `ErrorKind::Process` if the other process is in another job.
-    /// - `ErrorKind::State` if this process was started without `mpiexec`.
+    /// - `ErrorKind::State` if this process is by itself: it was started without `mpiexec`, and has started no process.
     /// - `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Comm_join")]
     pub fn join(&self, socket: impl AsFd) -> Result<Communicator> {
@@ -496,7 +495,13 @@ impl Universe {
                 );
             }
         }
-        let ended = end(endpoint);
+        let mut ended = end(endpoint);
+        if ended.is_ok()
+            && !std::thread::panicking()
+            && let Some(attached) = membership::get().filter(|_| !fork::is_child())
+        {
+            ended = starter::leave(attached).map_err(Error::from);
+        }
         if let Some(line) = report {
             eprintln!("{line}");
         }
@@ -630,14 +635,14 @@ impl Universe {
 /// Returns the job's segment. Returns `None` if no launcher started this process, and in a forked child, which does
 /// not map the segment.
 fn segment() -> Option<&'static Segment> {
-    JOB.get().filter(|_| !fork::is_child()).map(|attached| &*attached.segment)
+    membership::get().filter(|_| !fork::is_child()).map(|attached| &*attached.segment)
 }
 
-/// Returns a variable that the launcher has set for this rank, or `None` if no launcher started this
+/// Returns a variable that `mpiexec` has set for this rank, or `None` if `mpiexec` did not start this
 /// process. Without a launcher the variable is not read: it may come from another job, if a rank of that job
 /// started this process.
 fn advertised(name: &str) -> Option<String> {
-    JOB.get().and_then(|_| std::env::var(name).ok())
+    membership::get().filter(|_| !starter::is_adopted()).and_then(|_| std::env::var(name).ok())
 }
 
 impl Drop for Universe {
@@ -654,9 +659,16 @@ impl Drop for Universe {
 /// [`Universe::app_size`], this function also works before the process has joined the job, and it returns 1 if no
 /// launcher started the process. Returns `None` if the process cannot join a job, like a child of a rank.
 pub fn program_size() -> Option<u32> {
-    match JOB.get().map_or_else(attach::is_offered, |_| Ok(true)) {
+    if let Some(attached) = membership::get() {
+        let segment = segment()?;
+        let own = segment.program(attached.slot)?;
+        let ranks = attached.world.clone().filter(|slot| segment.program(*slot) == Some(own));
+        return u32::try_from(ranks.count()).ok();
+    }
+    match attach::is_offered() {
         Ok(true) => std::env::var(attach::APP_SIZE).ok()?.parse().ok(),
-        Ok(false) => Some(1),
+        // Another launcher tells the programs of the ranks when all ranks have joined.
+        Ok(false) => (!starter::is_offered()).then_some(1),
         Err(_) => None,
     }
 }
@@ -689,6 +701,7 @@ pub fn abort(code: i32) -> ! {
     let code = if code & 0xff == 0 { 1 } else { code };
     if let Some(segment) = segment() {
         segment.mark_aborting();
+        starter::abort(code);
     }
     crate::sys::process::end(code)
 }

@@ -5,6 +5,7 @@
 #[path = "../launcher/tests/harness/mod.rs"]
 mod harness;
 
+mod fake_pmi;
 mod file_scene;
 mod forbid;
 mod job;
@@ -45,6 +46,7 @@ mod region;
 mod scopes;
 mod shared_memory;
 mod short_memory;
+mod starters;
 mod tune_file;
 mod typed_collectives;
 mod types_checked;

@@ -50,6 +50,36 @@ fn ports_services_and_sockets() {
     }
 }
 
+/// A program that is started by itself does the same, and nothing is left of what serves it.
+#[test]
+fn without_mpiexec() {
+    // The library looks for it beside itself.
+    crate::job::mpiexec();
+    for name in ["spawned", "ports"] {
+        let mut command = Command::new(compile(name));
+        command.env("LD_LIBRARY_PATH", library());
+        let mark = format!("{name}-without-mpiexec-{}", std::process::id());
+        let output = crate::job::run(command, &mark, &[]);
+        let text = crate::job::text(&output);
+        assert!(output.status.success(), "{name}: {}\n{text}", output.status);
+        let start = std::time::Instant::now();
+        while let Some(pid) = marked(&mark) {
+            assert!(start.elapsed().as_secs() < 60, "{name}: process {pid} lives");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+/// Returns a process with a text in its environment.
+fn marked(text: &str) -> Option<i32> {
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| lives(*pid)).find(|pid| {
+        let variables = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        String::from_utf8_lossy(&variables).contains(text)
+    })
+}
+
 /// Runs `spawn_ends` with one argument. Returns the output.
 fn end(what: &str, ranks: usize) -> (Output, String) {
     let mut command = mpiexec(ranks, &[]);

@@ -22,6 +22,7 @@ pub mod program;
 pub mod quote;
 pub mod service;
 pub mod shm;
+pub mod starter;
 pub mod sync;
 pub mod sys;
 

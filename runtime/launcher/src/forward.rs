@@ -171,6 +171,8 @@ pub struct Outputs {
     /// error.
     sinks: Vec<Sink>,
     terminals: [bool; 2],
+    /// Who speaks in the lines of [`Outputs::tell`].
+    name: &'static str,
 }
 
 impl Outputs {
@@ -185,7 +187,12 @@ impl Outputs {
         if !same {
             sinks.push(Sink::new(err));
         }
-        Self { sinks, terminals }
+        Self { sinks, terminals, name: "mpiexec" }
+    }
+
+    /// Lets the lines of [`Outputs::tell`] begin with `name`.
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
     }
 
     /// Returns true if `stream` is a terminal.
@@ -210,9 +217,9 @@ impl Outputs {
 
     /// Queues a line from mpiexec itself for standard error.
     pub fn tell(&mut self, line: &str) {
+        let name = self.name;
         let queue = self.queue(Stream::Err);
-        queue.extend_from_slice(b"mpiexec: ");
-        queue.extend_from_slice(line.as_bytes());
+        queue.extend_from_slice(format!("{name}: {line}").as_bytes());
         queue.push(b'\n');
     }
 

@@ -7,11 +7,14 @@
 //! job ends. README.md next to `src`
 //! describes the behaviour for users.
 //!
+//! `behind.rs` is another beginning: ranks that mpiexec has not started get the process that watches them.
+//!
 //! Invariant: mpiexec has only one thread. The kernel kills the ranks when the thread that forked them ends,
 //! so this thread must live as long as mpiexec. Also, no other thread can hold a lock while mpiexec forks.
 
 mod about;
 mod args;
+mod behind;
 mod core_reservation;
 mod ending;
 mod forward;
@@ -88,6 +91,9 @@ fn print(outputs: &mut Outputs) {
 }
 
 fn run() -> Result<u8, Refusal> {
+    if behind::is_wanted() {
+        return behind::run().map_err(|message| Refusal(message, USAGE));
+    }
     // 1. Parse the command line.
     let usage = |message| Refusal(message, USAGE);
     let host = machine::host_name();

@@ -45,19 +45,20 @@ pub struct Rank {
     /// The process of the rank.
     pub process: Started,
     /// The pipes from the rank's standard output and standard error.
-    pub streams: [Source; 2],
+    pub streams: Vec<Source>,
 }
 
-/// A process that mpiexec has started, and its control socket.
+/// A process of a rank, and its control socket.
 #[derive(Debug)]
 pub struct Started {
-    /// The process: the rank itself, or a wrapper that starts the rank.
-    pub child: Child,
+    /// The process that mpiexec has started: the rank itself, or a wrapper that starts the rank. `None` if another
+    /// launcher has started it.
+    pub child: Option<Child>,
     /// mpiexec's end of the rank's control socket.
     pub control: LauncherEnd,
     /// A copy of the rank's end of the control socket. mpiexec uses the copy to disarm the kernel's SIGKILL
-    /// when a world has ended without a failure.
-    pub lifeline: OwnedFd,
+    /// when a world has ended without a failure. `None` if another launcher has started the rank.
+    pub lifeline: Option<OwnedFd>,
 }
 
 /// A job in which no rank has been started yet.
@@ -233,12 +234,13 @@ fn start_in(
 /// Kills and reaps children that wait at the gate or have just passed it. (What a child has started by then ends with
 /// the child's control socket.)
 fn abandon(ranks: &[Rank]) {
-    for rank in ranks {
+    let children = || ranks.iter().filter_map(|rank| rank.process.child.as_ref());
+    for child in children() {
         // Ignore errors: even without the signal, the child exits when mpiexec closes the gate.
-        let _ = process::signal_process(rank.process.child.pidfd(), libc::SIGKILL);
+        let _ = process::signal_process(child.pidfd(), libc::SIGKILL);
     }
-    for rank in ranks {
-        while matches!(rank.process.child.reap(), Ok(None)) {
+    for child in children() {
+        while matches!(child.reap(), Ok(None)) {
             std::thread::yield_now();
         }
     }
@@ -317,13 +319,16 @@ impl Shared<'_> {
             world => format!("[{world}.{rank}] "),
         });
         let streams = channel::arm(lifeline.as_fd(), -pid).and_then(|()| {
-            Ok([
+            Ok(vec![
                 Source::new(out, Stream::Out, label.clone())?,
                 Source::new(err, Stream::Err, label)?,
             ])
         });
         match streams {
-            Ok(streams) => Ok(Rank { process: Started { child, control, lifeline }, streams }),
+            Ok(streams) => {
+                let process = Started { child: Some(child), control, lifeline: Some(lifeline) };
+                Ok(Rank { process, streams })
+            }
             Err(error) => {
                 let _ = process::signal_process(child.pidfd(), libc::SIGKILL);
                 Err(failed("cannot set up its control socket and its output pipes")(error))

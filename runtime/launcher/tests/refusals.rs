@@ -33,6 +33,7 @@ fn bad_command_lines() {
     let line = format!("-n: {huge} ranks are too many (at most 4096)");
     refused(&["-n", huge, "true"], 2, &line);
     refused(&["-n", "2"], 2, missing);
+    refused(&["--behind"], 2, "--behind: only the library calls mpiexec in this way");
     refused(&["-n", "2", "--mca", "a"], 2, "--mca: VALUE is missing");
     refused(&["-n", "2", "--moon", "a"], 2, "--moon: unknown option (try mpiexec --help)");
     let similar =

@@ -7,19 +7,10 @@
 //! The texts of errors name a process by its rank in its own world, and by this world if other ranks have started it
 //! ("rank 1 of world 2"), never by its slot.
 
-use crate::shm::Segment;
+pub(crate) mod membership;
+
 use crate::sys::fork;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
-
-/// The segment of the job; empty if no launcher has started this process.
-static JOB: OnceLock<Arc<Segment>> = OnceLock::new();
-
-/// Lets the texts of errors name the processes of the job with this segment.
-pub(crate) fn join(segment: &Arc<Segment>) {
-    // A process joins a job only once (`world.rs`).
-    let _once = JOB.set(segment.clone());
-}
 
 /// A process of the job: its slot in the segment that this process has joined (`typepack_job::shm`). The processes with
 /// which a job begins have the first slots. A process that joins the job later has a slot after them, and has no rank
@@ -44,8 +35,8 @@ impl Process {
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A forked child does not map the segment.
-        match JOB.get().filter(|_| !fork::is_child()) {
-            Some(segment) => f.write_str(&segment.name_of(self.index())),
+        match membership::get().filter(|_| !fork::is_child()) {
+            Some(attached) => f.write_str(&attached.segment.name_of(self.index())),
             None => write!(f, "rank {}", self.0),
         }
     }

@@ -41,7 +41,7 @@ impl Communicator {
     /// - `ErrorKind::Process` if there is no such port, or if it is closed while the call waits.
     /// - `ErrorKind::Comm` if this is an intercommunicator, or has a rank in common with the other communicator, and
     ///   `ErrorKind::Root` if it has no rank `root`.
-    /// - `ErrorKind::State` if this process was started without `mpiexec`.
+    /// - `ErrorKind::State` if this process was started without `mpiexec`, and no `mpiexec` can be started behind it.
     /// - `ErrorKind::Other` if another rank has found an error in its arguments.
     /// - `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Comm_accept")]
@@ -100,7 +100,8 @@ impl Communicator {
         };
         let (own, job) = (self.endpoint().rank(), self.endpoint().job_number());
         if job.is_none() {
-            let detail = "this process was started without mpiexec; start it with mpiexec -n 1";
+            let detail = "this process was started without mpiexec, so no other process is in its job; start both processes in \
+                          one job";
             return Err(Error::new(ErrorKind::State, "job", detail));
         }
         let job = job.unwrap_or_default();

@@ -45,7 +45,7 @@ impl Communicator {
     /// # Errors
     /// - `ErrorKind::Process` if the processes cannot be started, and why.
     /// - `ErrorKind::Comm` if this is an intercommunicator, and `ErrorKind::Root` if it has no rank `root`.
-    /// - `ErrorKind::State` if this process was started without `mpiexec`.
+    /// - `ErrorKind::State` if this process was started without `mpiexec`, and no `mpiexec` can be started behind it.
     /// - `ErrorKind::Other` if another rank has found an error in its arguments.
     /// - `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Comm_spawn")]

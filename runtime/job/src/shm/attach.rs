@@ -118,6 +118,16 @@ impl Awaited {
 }
 
 impl Attached {
+    /// Announces that this rank takes leave of the launcher that has started it, if that is not `mpiexec`. The end of the
+    /// connection to that launcher then ends no rank.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::LauncherGone`] if the process that watches this rank has ended.
+    pub fn leave_starter(&self) -> Result<(), Error> {
+        self.send(|| channel::leave(self.control.as_fd())).map_err(|_| gone())
+    }
+
     /// Sends a request to the launcher.
     ///
     /// # Errors
@@ -216,22 +226,7 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
         unsafe { channel::adopt(fd) }.map_err(|e| Error::system(JOB_FD, e))
     };
     let control = adopt(control_fd)?;
-    let segment = Arc::new(Segment::open(adopt(segment_fd)?)?);
-
-    // 3. Check that the rank and the number of ranks agree with the segment.
-    let world = (slot < segment.layout().room().slots).then(|| segment.world_of(slot)).flatten();
-    let world = world.ok_or_else(|| not_a_rank(format!("the job has no rank in slot {slot}")))?;
-    if size != world.len() || rank != slot - world.start {
-        return Err(not_a_rank(format!(
-            "{RANK}={rank} and {SIZE}={size} do not match slot {slot} of the job: rank {} of {}",
-            slot - world.start,
-            world.len()
-        )));
-    }
-    let attached = Attached { segment, slot, world, control, sent: Mutex::new(0) };
-    attached.die_with_the_launcher()?;
-    attached.register()?;
-    Ok(Some(attached))
+    Attached::enter(adopt(segment_fd)?, control, (slot, rank, size)).map(Some)
 }
 
 /// Returns whether `mpiexec` offers this process a place in a job that the process has not taken yet: whether
@@ -246,6 +241,36 @@ pub fn is_offered() -> Result<bool, Error> {
 }
 
 impl Attached {
+    /// Does the steps 3 to 6 of the list in `README.md`: joins the job with the memory `segment` as the process in `slot`,
+    /// which is rank `rank` of a world of `size` ranks. `control` is this process's end of a control socket.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`attach_from_env`].
+    pub fn enter(
+        segment: OwnedFd,
+        control: OwnedFd,
+        (slot, rank, size): (usize, usize, usize),
+    ) -> Result<Self, Error> {
+        let segment = Arc::new(Segment::open(segment)?);
+        // Check that the rank and the number of ranks agree with the segment.
+        let world =
+            (slot < segment.layout().room().slots).then(|| segment.world_of(slot)).flatten();
+        let world =
+            world.ok_or_else(|| not_a_rank(format!("the job has no rank in slot {slot}")))?;
+        if size != world.len() || rank != slot - world.start {
+            return Err(not_a_rank(format!(
+                "{RANK}={rank} and {SIZE}={size} do not match slot {slot} of the job: rank {} of {}",
+                slot - world.start,
+                world.len()
+            )));
+        }
+        let attached = Self { segment, slot, world, control, sent: Mutex::new(0) };
+        attached.die_with_the_launcher()?;
+        attached.register()?;
+        Ok(attached)
+    }
+
     /// Step 4 of the list in `README.md`: makes the kernel kill this process if the launcher dies. The
     /// launcher made a process group for this rank and armed the control socket for that group
     /// (`sys/channel.rs`): when the launcher dies, the kernel kills the group. If a wrapper program has put

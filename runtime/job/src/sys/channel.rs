@@ -35,6 +35,9 @@ const REGISTER: u8 = b'R';
 /// The byte with which a request begins. The message has two descriptors and no other bytes.
 const REQUEST: u8 = b'Q';
 
+/// The one byte that a rank sends before it takes leave of the other launcher that has started it.
+const LEAVE: u8 = b'L';
+
 /// How a rank is connected with the ranks of another world: by communicators that both have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bond {
@@ -69,6 +72,8 @@ pub enum Message {
     Registered(rustix::process::Pid),
     /// How the rank is connected with the world whose first slot this is.
     Bond(Bond, u32),
+    /// The rank takes leave of the other launcher that has started it.
+    Leaves,
     /// A request, and where its answer goes.
     Request {
         /// The file with the request.
@@ -91,6 +96,17 @@ impl AsFd for LauncherEnd {
 }
 
 impl LauncherEnd {
+    /// Makes a launcher's end of a connection to a rank that another launcher has started.
+    ///
+    /// # Errors
+    ///
+    /// Returns the kernel's error.
+    pub fn of(connection: OwnedFd) -> io::Result<Self> {
+        sockopt::set_socket_passcred(&connection, true)?;
+        net::shutdown(&connection, Shutdown::Write)?;
+        Ok(Self(connection))
+    }
+
     /// Returns the next message of the rank, or `None` if there is none.
     ///
     /// # Errors
@@ -182,6 +198,15 @@ pub fn register(fd: BorrowedFd<'_>) -> io::Result<()> {
     send(fd, &[REGISTER], &[])
 }
 
+/// Tells the process that watches this rank that the rank takes leave of the launcher that has started it.
+///
+/// # Errors
+///
+/// Returns the errors of [`register`].
+pub fn leave(fd: BorrowedFd<'_>) -> io::Result<()> {
+    send(fd, &[LEAVE], &[])
+}
+
 /// Tells the launcher how the rank that owns this end of the socket is connected with the world whose first slot is
 /// `world`.
 ///
@@ -243,6 +268,7 @@ fn next(fd: BorrowedFd<'_>) -> io::Result<Option<Message>> {
     let mut fds = fds.into_iter();
     let message = match (&bytes[..received.bytes], sender, fds.next(), fds.next()) {
         ([REGISTER], Some(pid), None, None) => Some(Message::Registered(pid)),
+        ([LEAVE], _, None, None) => Some(Message::Leaves),
         ([REQUEST], _, Some(request), Some(answer)) => Some(Message::Request { request, answer }),
         (&[byte, a, b, c, d], _, None, None) => {
             Bond::from_byte(byte).map(|bond| Message::Bond(bond, u32::from_le_bytes([a, b, c, d])))

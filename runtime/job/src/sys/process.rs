@@ -58,13 +58,22 @@ impl CpuSet {
 ///
 /// Returns the kernel's error.
 pub fn allowed_cpus() -> io::Result<CpuSet> {
+    allowed_cpus_of(0)
+}
+
+/// Returns the CPUs on which the process `pid` may run. The number 0 means this process.
+///
+/// # Errors
+///
+/// Returns the kernel's error, for example `ESRCH` if there is no such process.
+pub fn allowed_cpus_of(pid: i32) -> io::Result<CpuSet> {
     // The kernel refuses a mask that is shorter than its own mask. So try longer and longer masks, up to
     // 2^19 CPUs; Linux supports fewer.
     let mut words = vec![0; 16];
     loop {
         let bytes = words.len() * size_of::<libc::c_ulong>();
         // SAFETY: the kernel writes at most `bytes` bytes, and `words` has `bytes` bytes.
-        let code = unsafe { libc::sched_getaffinity(0, bytes, words.as_mut_ptr().cast()) };
+        let code = unsafe { libc::sched_getaffinity(pid, bytes, words.as_mut_ptr().cast()) };
         if code == 0 {
             return Ok(CpuSet { words });
         }
@@ -74,6 +83,17 @@ pub fn allowed_cpus() -> io::Result<CpuSet> {
         }
         words.resize(words.len() * 2, 0);
     }
+}
+
+/// Lets this process run on the CPUs of `set`, as far as the system has them and allows them.
+///
+/// # Errors
+///
+/// Returns the kernel's error, for example `EINVAL` if the system allows none of the CPUs.
+pub fn run_on(set: &CpuSet) -> io::Result<()> {
+    // SAFETY: the kernel reads `bytes` bytes, and `words` has that many.
+    let code = unsafe { libc::sched_setaffinity(0, set.bytes(), set.words.as_ptr().cast()) };
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Everything that a child needs to execute a program, prepared before the fork.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use typepack_job::shm::failure::{Ending, Failure};
 use typepack_job::shm::layout::State;
-use typepack_job::sys::process::{self, Exit};
+use typepack_job::sys::process::{self, Child, Exit};
 
 use super::{Job, WRAPPER_DELAY, World};
 use crate::ending::{Outcome, judge};
@@ -19,11 +19,11 @@ impl Job<'_> {
         self.take_messages(index, now);
         // No error is expected, because nobody but mpiexec can reap its children. If there is an error
         // anyway, the exit code is unknown; use 1.
-        let Some(process) = &self.ranks[index].process else { return };
-        let exit = match process.child.ended() {
-            Ok(None) => return,
-            Ok(Some(exit)) => exit,
-            Err(_) => Exit::Code(1),
+        let process = self.ranks[index].process.as_ref();
+        let exit = match process.and_then(|process| process.child.as_ref()).map(Child::ended) {
+            None | Some(Ok(None)) => return,
+            Some(Ok(Some(exit))) => exit,
+            Some(Err(_)) => Exit::Code(1),
         };
         let watched = &mut self.ranks[index];
         watched.exit = Some(exit);
@@ -56,20 +56,32 @@ impl Job<'_> {
         if let Some(member) = &mut watched.member {
             member.gone = true;
         }
+        watched.starter = None;
         if watched.exit.is_some() {
             self.judge_wrapped(index, now);
-        } else if self.segment.state(index) == State::Registered {
+        } else if self.is_unfinished(index) {
             // The wrapper knows how the process ended, and will probably exit soon with a code that says so.
             // So give the wrapper a moment to exit.
-            watched.wrapper_until = Some(now + WRAPPER_DELAY);
+            self.ranks[index].wrapper_until = Some(now + WRAPPER_DELAY);
         }
     }
 
-    /// Decides how a rank inside a wrapper has ended.
+    /// Returns whether the rank has joined the job and has not left it. A rank that another launcher has started has joined
+    /// when it is here.
+    fn is_unfinished(&self, index: usize) -> bool {
+        match self.segment.state(index) {
+            State::Registered => true,
+            State::Started => self.ranks[index].pid.is_none(),
+            State::Finalized | State::Dead => false,
+        }
+    }
+
+    /// Decides how a rank inside a wrapper, or one that another launcher has started, has ended.
     pub(super) fn judge_wrapped(&mut self, index: usize, now: Instant) {
         let watched = &mut self.ranks[index];
         watched.wrapper_until = None;
-        let unfinished = self.segment.state(index) == State::Registered;
+        let unfinished = self.is_unfinished(index);
+        let watched = &self.ranks[index];
         let told = watched.member.as_ref().and_then(|m| process::exit_of(m.pidfd.as_fd()));
         let ending = match (told, watched.exit) {
             (Some(exit), _) if unfinished => judge(exit, true),
@@ -143,7 +155,11 @@ impl Job<'_> {
             // wait for the dead rank.
             self.tell_failure(number, failure);
         }
-        for connected in self.connected(index, state) {
+        let all = self.connected(index, state);
+        if self.is_by_itself(index, &all) {
+            return;
+        }
+        for connected in all {
             self.decide(connected, |end| end.failed(failure, pid, orderly, now));
         }
     }

@@ -11,7 +11,8 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use typepack_job::sys::{channel, process};
+use typepack_job::sys::channel;
+use typepack_job::sys::process::{self, Child};
 
 use super::{Job, World};
 use crate::start;
@@ -148,7 +149,7 @@ impl Job<'_> {
     fn groups_run(&self, world: &World) -> bool {
         let ranks =
             self.ranks[world.slots.clone()].iter().filter(|watched| watched.process.is_some());
-        process::any_group_runs(ranks.map(|watched| watched.pid))
+        process::any_group_runs(ranks.filter_map(|watched| watched.pid))
     }
 }
 
@@ -157,8 +158,8 @@ impl Job<'_> {
 fn release(process: &start::Started, is_natural: bool) {
     if is_natural {
         // This call never fails for an open descriptor.
-        let _ = channel::disarm(process.lifeline.as_fd());
+        let _ = process.lifeline.as_ref().map(|lifeline| channel::disarm(lifeline.as_fd()));
     }
     // mpiexec has the exit code of the child already, so the result of `reap` is not needed.
-    let _ = process.child.reap();
+    let _ = process.child.as_ref().map(Child::reap);
 }

@@ -1,12 +1,14 @@
-//! The messages that ranks send through their control sockets: registrations, bonds with other worlds, and requests.
+//! The messages that ranks send through their control sockets: registrations, bonds with other worlds, requests, and that
+//! a rank takes leave of the other launcher that has started it.
 //!
 //! `mod.rs` calls [`Job::take_messages`] when a socket has a message, and `deaths.rs` before it decides what a death ends.
 
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rustix::process::Pid;
-use typepack_job::sys::channel::Message;
+use typepack_job::sys::channel::{self, Message};
 use typepack_job::sys::process;
 
 use super::{Job, Member, WRAPPER_DELAY};
@@ -19,20 +21,26 @@ impl Job<'_> {
             let Some(process) = &self.ranks[index].process else { return };
             let message = match process.control.next() {
                 Ok(Some(message)) => Some(message),
-                Ok(None) => return,
+                Ok(None) => break,
                 // The rank has sent something else.
                 Err(error) if error.kind() == std::io::ErrorKind::InvalidData => None,
-                Err(_) => return,
+                Err(_) => break,
             };
             self.segment.slot(index).heard.fetch_add(1, Ordering::Release);
             match message {
                 Some(Message::Registered(pid)) => self.take_registration(index, pid, now),
                 Some(Message::Bond(bond, first)) => self.take_bond(index, (bond, first), now),
+                Some(Message::Leaves) => self.ranks[index].starter = None,
                 Some(Message::Request { request, answer }) => {
                     self.take_request(index, request, answer);
                 }
                 None => {}
             }
+        }
+        // mpiexec has a copy of the other end only if it has started the rank.
+        let watched = &mut self.ranks[index];
+        if let Some(process) = watched.process.as_ref().filter(|p| p.lifeline.is_none()) {
+            watched.is_deaf = channel::is_closed(process.control.as_fd());
         }
     }
 

@@ -14,9 +14,11 @@
 //! - The thread that runs this code is the thread that forked the ranks, because the kernel kills the ranks
 //!   when that thread ends.
 
+mod adopted;
 mod bonds;
 mod deaths;
 mod ended;
+mod groups;
 mod messages;
 mod ports;
 mod requests;
@@ -31,10 +33,11 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use typepack_job::shm::segment::Segment;
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
-use typepack_job::sys::process::{self, ExecFailure, Exit};
+use typepack_job::sys::process::{self, Child, ExecFailure, Exit};
+use typepack_job::sys::signal;
 use typepack_job::sys::stream::{self, Transfer};
-use typepack_job::sys::{inspect, signal};
 
+pub use self::adopted::Adopted;
 use self::bonds::Bonds;
 use self::ended::Left;
 use self::ports::Ports;
@@ -71,12 +74,12 @@ struct Member {
 /// What mpiexec knows about one rank.
 #[derive(Debug)]
 struct Watched {
-    /// The id of the process that mpiexec has started, and of its group.
-    pid: Pid,
+    /// The id of the process that mpiexec has started, and of its group; `None` if another launcher has started the rank.
+    pid: Option<Pid>,
     /// This process; `None` if nothing of its world is left (`ended.rs`). The kernel may then reuse the id.
     process: Option<start::Started>,
     /// The pipes from the rank's standard output and standard error.
-    streams: [Source; 2],
+    streams: Vec<Source>,
     /// The index of its world in `Job::worlds`.
     world: usize,
     member: Option<Member>,
@@ -88,23 +91,34 @@ struct Watched {
     /// If only one of the member and its wrapper has ended, the time until which mpiexec waits for the other
     /// one to end. `None` if mpiexec is not waiting in this way.
     wrapper_until: Option<Instant>,
+    /// If another launcher has started the rank: a copy of the rank's connection to it, until the rank takes leave of it or
+    /// one of the two has ended.
+    starter: Option<OwnedFd>,
+    /// True if nothing more can come through the control socket.
+    is_deaf: bool,
 }
 
 impl Watched {
     /// Returns true if all known processes of the rank have ended.
     fn is_gone(&self) -> bool {
-        self.exit.is_some() && self.member.as_ref().is_none_or(|member| member.gone)
+        let is_known = match self.pid {
+            Some(_) => self.exit.is_some(),
+            // It is no child of mpiexec. When the time is over, nobody will tell any more how it has ended.
+            None => self.wrapper_until.is_none(),
+        };
+        is_known && self.member.as_ref().is_none_or(|member| member.gone)
     }
 
     /// Returns the process id to show in messages: that of the process that has joined as this rank, or, if
     /// none has joined, that of the process that mpiexec has started.
     fn pid(&self) -> i32 {
-        self.member.as_ref().map_or(self.pid, |member| member.pid).as_raw_nonzero().get()
+        let member = self.member.as_ref().map(|member| member.pid);
+        member.or(self.pid).map_or(0, |pid| pid.as_raw_nonzero().get())
     }
 
     /// Returns true if a process has joined as this rank and is not the process that mpiexec has started.
     fn is_wrapped(&self) -> bool {
-        self.member.as_ref().is_some_and(|member| member.pid != self.pid)
+        self.member.as_ref().is_some_and(|member| Some(member.pid) != self.pid)
     }
 }
 
@@ -140,6 +154,7 @@ enum Event {
     Control(usize),
     Child(usize),
     Member(usize),
+    Starter(usize),
     Output(usize, usize),
     Input,
     Other,
@@ -221,7 +236,7 @@ impl<'a> Job<'a> {
         let setting = start::Setting { programs, placed, world, parent, machine: self.machine };
         let started = start::start(&self.segment, (self.ranks.len(), &plan), &setting, stdin)?;
         self.ranks.extend(started.ranks.into_iter().map(|rank| Watched {
-            pid: rank.process.child.pid(),
+            pid: rank.process.child.as_ref().map(Child::pid),
             process: Some(rank.process),
             streams: rank.streams,
             world,
@@ -230,6 +245,8 @@ impl<'a> Job<'a> {
             failed: false,
             parting: None,
             wrapper_until: None,
+            starter: None,
+            is_deaf: false,
         }));
         self.worlds.push(World {
             slots: started.slots,
@@ -413,6 +430,7 @@ impl<'a> Job<'a> {
                 Event::Control(rank) => self.take_messages(rank, now),
                 Event::Child(rank) => self.take_child(rank, now),
                 Event::Member(rank) => self.take_member(rank, now),
+                Event::Starter(rank) => self.take_starter(rank, now),
                 Event::Input => self.input.read(now),
                 Event::Output(..) | Event::Other => {}
             }
@@ -424,10 +442,13 @@ impl<'a> Job<'a> {
         }
         self.input.write();
         self.flush(now);
-        for rank in 0..self.ranks.len() {
-            if self.ranks[rank].wrapper_until.is_some_and(|until| until <= now) {
-                self.judge_wrapped(rank, now);
-            }
+        let until = |rank: &usize| self.ranks[*rank].wrapper_until;
+        let is_due = |rank: &usize| until(rank).is_some_and(|until| until <= now);
+        let mut due: Vec<usize> = (0..self.ranks.len()).filter(is_due).collect();
+        // The one that ended first has perhaps ended the others.
+        due.sort_by_key(until);
+        for rank in due {
+            self.judge_wrapped(rank, now);
         }
         self.check_strangers(now);
         self.clear_worlds(now);
@@ -462,12 +483,17 @@ impl<'a> Job<'a> {
         }
         for (index, watched) in self.ranks.iter().enumerate() {
             if let Some(process) = &watched.process {
-                if !watched.is_gone() {
+                if !watched.is_gone() && !watched.is_deaf {
                     add(Event::Control(index), process.control.as_fd(), PollFlags::IN);
                 }
-                if watched.exit.is_none() {
-                    add(Event::Child(index), process.child.pidfd(), PollFlags::IN);
+                if watched.exit.is_none()
+                    && let Some(child) = &process.child
+                {
+                    add(Event::Child(index), child.pidfd(), PollFlags::IN);
                 }
+            }
+            if let Some(starter) = &watched.starter {
+                add(Event::Starter(index), starter.as_fd(), PollFlags::RDHUP);
             }
             match &watched.member {
                 Some(member) if !member.gone && watched.is_wrapped() => {
@@ -576,10 +602,12 @@ impl<'a> Job<'a> {
     fn decide(&mut self, number: usize, event: impl FnOnce(&mut End) -> Option<Action>) {
         let world = &mut self.worlds[number];
         let action = event(&mut world.end);
-        let outcome = world.end.outcome();
-        if outcome.is_some() && !world.is_refused && !self.decided.contains(&number) {
+        if world.end.outcome().is_some() && !world.is_refused && !self.decided.contains(&number) {
             self.decided.push(number);
+            self.tell_adopted(number);
         }
+        let world = &self.worlds[number];
+        let outcome = world.end.outcome();
         match action {
             None => {}
             Some(Action::Signal(signal)) => {
@@ -602,55 +630,6 @@ impl<'a> Job<'a> {
     fn decide_all(&mut self, event: impl Fn(&mut End) -> Option<Action>) {
         for number in 0..self.worlds.len() {
             self.decide(number, &event);
-        }
-    }
-
-    /// Sends `signal` to the processes of all worlds.
-    fn signal_all(&self, signal: i32) {
-        (0..self.worlds.len()).for_each(|number| self.signal_world(number, signal));
-    }
-
-    /// Sends `signal` to the process groups of all ranks of a world, and to its members outside these groups.
-    fn signal_world(&self, number: usize, signal: i32) {
-        if self.groups_ended {
-            return;
-        }
-        for watched in &self.ranks[self.worlds[number].slots.clone()] {
-            if watched.process.is_none() {
-                continue;
-            }
-            // Ignore errors: sending fails only if the processes run as another user, and mpiexec can do
-            // nothing about that.
-            let _ = process::signal_group(watched.pid, signal);
-            match &watched.member {
-                // The member may be in another process group, made by itself or by a wrapper.
-                Some(member) if !member.gone && watched.is_wrapped() => {
-                    let _ = process::signal_process(member.pidfd.as_fd(), signal);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Sends `signal` to the ranks whose processes handle it, so that it ends none of them.
-    fn signal_handlers(&self, signal: i32) {
-        if self.groups_ended {
-            return;
-        }
-        for watched in &self.ranks {
-            // Other processes of the group need not handle the signal, so each process gets its own.
-            let survives = |pid: Pid| inspect::survives(pid.as_raw_nonzero().get(), signal);
-            let Some(process) = &watched.process else { continue };
-            if survives(watched.pid) {
-                let _ = process::signal_process(process.child.pidfd(), signal);
-            }
-            if let Some(member) = &watched.member
-                && watched.is_wrapped()
-                && !member.gone
-                && survives(member.pid)
-            {
-                let _ = process::signal_process(member.pidfd.as_fd(), signal);
-            }
         }
     }
 

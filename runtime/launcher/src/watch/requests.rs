@@ -12,6 +12,7 @@ use std::rc::Rc;
 use typepack_job::service::{Answer, Command, Refused, Request};
 use typepack_job::shm::layout::State;
 use typepack_job::sys::channel::Bond;
+use typepack_job::sys::process::Child;
 use typepack_job::sys::stream;
 
 use super::{Job, World};
@@ -216,7 +217,7 @@ impl Job<'_> {
                 };
                 // The kernel kills what the process has left behind, and then its number is free.
                 drop((control, lifeline));
-                let _exit_is_known = child.reap();
+                let _exit_is_known = child.as_ref().map(Child::reap);
             }
             self.worlds.pop();
             self.segment.remove_world(slots);

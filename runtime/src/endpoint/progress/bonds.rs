@@ -6,6 +6,7 @@
 //! each communicator, and `processes/` makes requests.
 
 use super::{Awaited, Endpoint};
+use crate::process::membership;
 use crate::settings::Settings;
 use crate::shm::attach::Attached;
 use crate::sys::channel::Bond;
@@ -20,8 +21,10 @@ use typepack_job::service::{Answer, Request};
 pub(super) struct Bonds {
     /// The number of communicators with members of another world, by the first slot of that world.
     communicators: Mutex<BTreeMap<usize, usize>>,
-    /// The way to the launcher; empty if no launcher has started this process.
+    /// The way to the launcher; empty if no launcher has started this process, and it has asked for nothing yet.
     launcher: OnceLock<&'static Attached>,
+    /// The lock of the thread that makes a job of this process.
+    founding: Mutex<()>,
 }
 
 impl Bonds {
@@ -145,19 +148,41 @@ impl Endpoint {
         }
     }
 
-    /// Asks the launcher, and waits for its answer. Meanwhile this rank makes progress.
+    /// Asks the launcher, and waits for its answer. Meanwhile this rank makes progress. If no launcher has started this
+    /// process, starts one behind it.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization, in a forked child, and if no launcher has started this process,
-    /// and the errors of [`attend_outside`](Self::attend_outside).
+    /// Returns `ErrorKind::State` after finalization, in a forked child, and if no launcher has started this process and
+    /// none can be started, and the errors of [`attend_outside`](Self::attend_outside).
     pub fn ask(&self, awaited: &Awaited, request: &Request) -> Result<Answer> {
         drop(self.lock()?);
-        let launcher = self.bonds.launcher.get().ok_or_else(|| {
-            let detail = "this process was started without mpiexec; start it with mpiexec -n 1";
-            Error::new(ErrorKind::State, "job", detail)
-        })?;
-        let mut answer = launcher.ask(request)?;
+        let mut answer = self.launcher()?.ask(request)?;
         let answer = self.attend_outside(awaited, || answer.look().transpose())?;
         Ok(answer?)
+    }
+
+    /// Returns the way to the launcher. Makes a job of this process if it is by itself.
+    fn launcher(&self) -> Result<&'static Attached> {
+        if let Some(launcher) = self.bonds.launcher.get() {
+            return Ok(launcher);
+        }
+        let _one_at_a_time = self.bonds.founding.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(launcher) = self.bonds.launcher.get() {
+            return Ok(launcher);
+        }
+        let refused = |why: String| Error::new(ErrorKind::State, "job", why);
+        if self.fabric.job_number().is_some() {
+            return Err(refused("this process has no launcher that it could ask".to_owned()));
+        }
+        let attached = membership::found().map_err(|error| {
+            refused(format!(
+                "this process was started without mpiexec, and cannot start it now: {error}"
+            ))
+        })?;
+        // The threads that wait meanwhile look for news by themselves until they see the job.
+        self.fabric.found(attached.segment.clone(), attached.slot)?;
+        self.fabric.register_barrier(!self.spin.is_zero());
+        self.set_launcher(attached);
+        Ok(attached)
     }
 }

@@ -2,7 +2,8 @@
 //! and the news of failures.
 //!
 //! This file uses `shm/segment.rs`; `link.rs` and `progress.rs` use this file. A process that no launcher has started
-//! has no segment ([`Fabric::alone`]), and there no code asks this file for another rank.
+//! has no segment ([`Fabric::alone`]), and there no code asks this file for another rank. When such a process starts others,
+//! it gets one ([`Fabric::found`]), and from then on nothing differs from the only rank of `mpiexec -n 1`.
 //!
 //! The job crate's `shm/contacts.rs` describes how a rank `a` first writes to a rank `b`: `a` takes an
 //! area, allocates the memory of the ring's pages, writes the area's number into the mailbox of `b`, and
@@ -73,6 +74,8 @@ pub struct Fabric {
     world: Range<usize>,
     /// What the job shares; `None` if no launcher has started this process.
     job: Option<Job>,
+    /// What the job shares that this process has made later. All copies of this value share it.
+    later: Arc<OnceLock<Job>>,
     /// How this rank reads the private memory of other ranks.
     readers: Arc<Readers>,
 }
@@ -88,17 +91,53 @@ struct Job {
     pool: Arc<Pool>,
 }
 
+impl Job {
+    /// Returns what the process in slot `rank` shares with the others.
+    fn of(segment: Arc<Segment>, rank: usize) -> Result<Self> {
+        let heaps = Arc::new(Heaps::new(segment.clone(), rank));
+        let contacts = Arc::new(Contacts::new(segment.clone(), rank)?);
+        let pool = Arc::new(Pool::new(contacts.clone(), rank, segment.processes()));
+        Ok(Self { segment, heaps, contacts, pool })
+    }
+}
+
 impl Fabric {
-    /// Returns the fabric of a process that no launcher has started, without shared memory. Nobody can join such a
-    /// process, so nothing here needs a segment. To make one would cost more system calls than all the rest of
+    /// Returns the fabric of a process that no launcher has started, without shared memory. As long as nobody can join
+    /// such a process, nothing here needs a segment. To make one would cost more system calls than all the rest of
     /// [`init`](crate::init).
     pub fn alone() -> Self {
-        Self { rank: 0, world: 0..1, job: None, readers: Arc::default() }
+        let (later, readers) = (Arc::default(), Arc::default());
+        Self { rank: 0, world: 0..1, job: None, later, readers }
+    }
+
+    /// Gives the fabric of [`Fabric::alone`], and all its copies, the shared memory `segment` of a job whose only rank so far
+    /// is this process, in the slot `rank`. Later calls do nothing.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Fabric::join`], and `ErrorKind::Internal` if the slot is not that of this fabric.
+    pub fn found(&self, segment: Arc<Segment>, rank: usize) -> Result<()> {
+        if rank != self.rank || segment.world_of(rank) != Some(self.world()) {
+            let detail = format!("slot {rank} is not that of a process by itself");
+            return Err(Error::new(ErrorKind::Internal, "transport", detail));
+        }
+        if self.job().is_none() {
+            let job = Job::of(segment, rank)?;
+            self.later.get_or_init(|| job);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn job(&self) -> Option<&Job> {
+        match &self.job {
+            Some(job) => Some(job),
+            None => self.later.get(),
+        }
     }
 
     #[inline]
     fn segment(&self) -> Option<&Segment> {
-        self.job.as_ref().map(|job| &*job.segment)
+        self.job().map(|job| &*job.segment)
     }
 
     /// Joins the job whose shared memory is `segment`. This process gets the slot `rank`, and the function allocates
@@ -109,11 +148,8 @@ impl Fabric {
     /// reason.
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
         let world = segment.world_of(rank).unwrap_or(0..segment.ranks());
-        let heaps = Arc::new(Heaps::new(segment.clone(), rank));
-        let contacts = Arc::new(Contacts::new(segment.clone(), rank)?);
-        let pool = Arc::new(Pool::new(contacts.clone(), rank, segment.processes()));
-        let job = Some(Job { segment, heaps, contacts, pool });
-        Ok(Self { rank, world, job, readers: Arc::default() })
+        let job = Some(Job::of(segment, rank)?);
+        Ok(Self { rank, world, job, later: Arc::default(), readers: Arc::default() })
     }
 
     /// Returns the slot of this rank.
@@ -202,7 +238,7 @@ impl Fabric {
     /// Returns the table of heaps, or `None` if no launcher has started this process.
     #[inline]
     pub fn heaps(&self) -> Option<&Arc<Heaps>> {
-        self.job.as_ref().map(|job| &job.heaps)
+        self.job().map(|job| &job.heaps)
     }
 
     /// Returns the distance between the core of this rank and the core of `rank`. If one of the two ranks
@@ -309,7 +345,7 @@ impl Fabric {
     /// # Errors
     /// Returns `ErrorKind::Internal` if no launcher has started this process. No caller asks for areas then.
     pub fn contacts(&self) -> Result<&Contacts> {
-        self.job.as_ref().map(|job| &*job.contacts).ok_or_else(none)
+        self.job().map(|job| &*job.contacts).ok_or_else(none)
     }
 
     /// Returns the area in which this rank writes to `to`. The first call for `to` also makes the first
@@ -319,7 +355,7 @@ impl Fabric {
     /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another
     /// reason.
     pub fn contact(&self, to: usize) -> Result<Area> {
-        let Some(Job { segment, contacts, pool, .. }) = &self.job else { return Err(none()) };
+        let Some(Job { segment, contacts, pool, .. }) = self.job() else { return Err(none()) };
         let wanted = pool.geometry(segment.processes());
         let found = contacts.connect(to, wanted).map_err(|e| of_contact(to, e))?;
         let (base, geometry) = found;
@@ -340,7 +376,7 @@ impl Fabric {
 
     /// Returns the chunks that this rank lends to its pairs, or `None` if no launcher has started this process.
     pub fn pool(&self) -> Option<&Arc<Pool>> {
-        self.job.as_ref().map(|job| &job.pool)
+        self.job().map(|job| &job.pool)
     }
 
     /// Allocates the memory of the chunk stamps and of the small chunk in the direction to `to`, whose area is `area`.
