@@ -12,6 +12,7 @@ use crate::raw::{self, Callback};
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::io::Write;
+use typepack::engine::attention;
 
 const CONVERSION: &str = "a conversion function of a data representation";
 
@@ -47,8 +48,17 @@ thread_local! {
 /// Returns whether the calling thread is in a function of the user from which not every call may be made: that of an
 /// operation, of a generalized request, of attributes, or of a data representation. The functions of tools for events
 /// promise nothing (`MPI_T_CB_REQUIRE_NONE`), so none is called there.
-pub fn is_restricted() -> bool {
+fn is_restricted() -> bool {
     RESTRICTED.with(|restricted| restricted.get() > 0)
+}
+
+/// Calls the functions of tools for the events that wait, unless this thread is in a function of the user from which not
+/// every call may be made. The caller holds no lock.
+#[inline]
+pub fn deliver() {
+    if attention::is_for(attention::EVENTS) && !is_restricted() {
+        typepack::tools::deliver();
+    }
 }
 
 /// Calls a function of the user like [`guarded`], from which not every call may be made.

@@ -1,8 +1,10 @@
 //! What handles stand for, as a debugger shows it (`../gdb/typepack.py`).
 //!
-//! gdb calls [`typepack_describe_handle`] in a process that it has stopped. The stopped threads may hold any lock, so
-//! nothing here waits for one; the text says so if a lock is taken. The call runs outside the rules of MPI: it needs no
-//! init, delivers no events, and calls no error handler.
+//! gdb calls [`typepack_describe_handle`] in a process that it has stopped. The stopped threads may hold any lock of the
+//! library, so nothing here waits for one; the text says so if a lock is taken. But a text needs memory: if a thread was
+//! stopped inside the allocator of the C library, the call may wait for that allocator's lock, which no thread gives up. In
+//! gdb, Ctrl-C ends the call then. The call runs outside the rules of MPI: it needs no init, delivers no events, and calls
+//! no error handler.
 
 use crate::abi;
 use crate::handle::table::Busy;
@@ -35,6 +37,7 @@ pub extern "C" fn typepack_describe_handle(kind: c_int, handle: usize) -> *const
     let text = match told {
         Ok(None) => return null(),
         Ok(Some(Ok(Some(text)))) => text,
+        Ok(Some(Ok(None))) if request::messages().is_err() => request::NOT_INITIALISED.to_owned(),
         Ok(Some(Ok(None))) => "not a valid handle".to_owned(),
         Ok(Some(Err(Busy))) => "busy: a thread is in the library; go on, and stop again".to_owned(),
         Err(_) => "the library has failed to describe it".to_owned(),

@@ -89,9 +89,7 @@ fn begin<const NEEDS_OPEN: bool, E: Into<Failure>>(
 #[cold]
 #[inline(never)]
 fn look(name: &'static &'static str, at: At, needs_open: bool) -> Option<c_int> {
-    if attention::is_for(attention::EVENTS) && !callback::is_restricted() {
-        typepack::tools::deliver();
-    }
+    callback::deliver();
     // A function of a tool may have ended MPI.
     if needs_open && !is_open() {
         return Some(outside(name));
@@ -211,9 +209,7 @@ fn outside(name: &'static str) -> c_int {
 #[inline]
 pub fn tool(name: &'static str, _: At, call: impl FnOnce() -> Result) -> c_int {
     let made = catch_unwind(AssertUnwindSafe(|| {
-        if attention::is_for(attention::EVENTS) && !callback::is_restricted() {
-            typepack::tools::deliver();
-        }
+        callback::deliver();
         call()
     }));
     match made {

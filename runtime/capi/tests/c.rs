@@ -112,6 +112,7 @@ programs! {
     odd_arguments: [0, 2, 3];
     tools: [0, 1, 2, 3];
     tool_events: [0, 1, 2, 3];
+    tool_freed: [0, 1, 2];
 }
 
 // Together, these programs test every example of five texts (lecture notes and parts of the MPI standard).

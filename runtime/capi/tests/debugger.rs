@@ -15,13 +15,22 @@ fn gdb_shows_what_handles_stand_for() {
     let exe = crate::c::compile("debugged");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("gdb/typepack.py");
     let mut gdb = Command::new("gdb");
-    gdb.args(["-nx", "-batch", "-iex", "set debuginfod enabled off", "-x"]).arg(script);
-    for command in ["set startup-with-shell off", "break stop_here", "run", "up"] {
+    gdb.args(["-nx", "-batch", "-iex", "set debuginfod enabled off", "-x"]).arg(&script);
+    for command in ["set startup-with-shell off", "break main", "run"] {
+        gdb.args(["-ex", command]);
+    }
+    for (name, value) in [("early_comm", "(MPI_Comm)0x101"), ("early_type", "(MPI_Datatype)0x214")]
+    {
+        gdb.arg("-ex").arg(format!("echo {name}:")).arg("-ex").arg(format!("print {value}"));
+    }
+    for command in ["break stop_here", "continue", "up"] {
         gdb.args(["-ex", command]);
     }
     for name in ["column", "none", "real", "comm", "all", "receive", "any", "done", "prepared"] {
         gdb.arg("-ex").arg(format!("echo {name}:")).arg("-ex").arg(format!("print {name}"));
     }
+    let core = exe.with_extension("core");
+    gdb.arg("-ex").arg(format!("generate-core-file {}", core.display()));
     gdb.args(["-ex", "print *&comm", "-ex", "delete", "-ex", "continue"]).arg(&exe);
     gdb.env("LD_LIBRARY_PATH", library());
     let output = crate::job::run(gdb, "gdb_shows_what_handles_stand_for", &[]);
@@ -31,6 +40,8 @@ fn gdb_shows_what_handles_stand_for() {
         return;
     }
     let shown = [
+        ("early_comm", "MPI is not initialised"),
+        ("early_type", "MPI is not initialised"),
         ("column", "vector(1000, 8, 16, double): 64000 bytes of data, extent 127936"),
         ("none", "MPI_DATATYPE_NULL"),
         ("real", "double: 8 bytes of data, extent 8"),
@@ -53,4 +64,22 @@ fn gdb_shows_what_handles_stand_for() {
         assert!(line.contains(wanted), "{line}\n{text}");
     }
     assert!(text.contains("exited normally"), "{text}");
+    a_core_file_shows_numbers(&script, &exe, &core);
+}
+
+/// A core file has a process that cannot run. The script once tried to call a function in it, and left a parameter of gdb
+/// changed.
+fn a_core_file_shows_numbers(script: &Path, exe: &Path, core: &Path) {
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-nx", "-batch", "-iex", "set debuginfod enabled off", "-x"]).arg(script);
+    gdb.args(["-ex", "up", "-ex", "echo comm:", "-ex", "print comm"]);
+    gdb.args(["-ex", "show unwindonsignal", "-ex", "show print thread-events"]).arg(exe).arg(core);
+    gdb.env("LD_LIBRARY_PATH", library());
+    let text = crate::job::text(&crate::job::run(gdb, "a_core_file_shows_numbers", &[]));
+    let _left = std::fs::remove_file(core);
+    let line = text.lines().find(|line| line.starts_with("comm:"));
+    let line = line.unwrap_or_else(|| panic!("comm is not shown: {text}"));
+    assert!(line.contains("0x") && line.ends_with("(no process)"), "{line}\n{text}");
+    assert!(text.contains("while in a call dummy is off."), "{text}");
+    assert!(text.contains("Printing of thread events is on."), "{text}");
 }

@@ -58,10 +58,10 @@ impl Communicator {
 
 impl Messages {
     /// Describes an operation of this process for a debugger, without waiting for a lock: its peer, whose slot `rank`
-    /// turns into a rank, its tag, its elements, and how far it is. Returns `None` if a thread holds the lock that the
+    /// turns into a rank if it has one, its tag, its elements, and how far it is. Returns `None` if a thread holds the lock that the
     /// description needs.
     #[doc(hidden)]
-    pub fn described(&self, id: u64, rank: impl Fn(usize) -> usize) -> Option<String> {
+    pub fn described(&self, id: u64, rank: impl Fn(usize) -> Option<usize>) -> Option<String> {
         self.endpoint.described(id, rank)
     }
 

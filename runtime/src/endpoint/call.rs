@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 use typepack_engine::attention;
 use typepack_engine::thread::{SLOTS, key, slot};
 
@@ -77,8 +77,40 @@ pub(crate) fn name_communicator(context: u64, name: &[u8]) {
     };
 }
 
-/// Calls `use_name` with the name of the communicator with this first context; with an empty name if it has none.
+/// Calls `use_name` with the name of the communicator with this first context; with an empty name if it has none. Waits
+/// for no lock, because a debugger may have stopped the thread that holds it: while a thread gives or takes a name, the
+/// name is empty.
 pub(super) fn with_communicator<R>(context: u64, use_name: impl FnOnce(&[u8]) -> R) -> R {
-    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    with_name(&NAMES, context, use_name)
+}
+
+fn with_name<R>(
+    names: &Mutex<BTreeMap<u64, Vec<u8>>>,
+    context: u64,
+    use_name: impl FnOnce(&[u8]) -> R,
+) -> R {
+    let names = match names.try_lock() {
+        Ok(names) => names,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return use_name(&[]),
+    };
     use_name(names.get(&context).map_or(&[], |name| name.as_slice()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A debugger may have stopped a thread that gives a communicator a name. The description once waited for it.
+    #[test]
+    fn the_name_of_a_communicator_is_empty_while_a_thread_holds_the_lock() {
+        let names = Mutex::new(BTreeMap::from([(3, b"columns".to_vec())]));
+        let name = || with_name(&names, 3, <[u8]>::to_vec);
+        assert_eq!(name(), b"columns");
+        let held = names.lock().expect("the lock");
+        assert!(name().is_empty());
+        drop(held);
+        assert_eq!(name(), b"columns");
+        assert!(with_name(&names, 4, <[u8]>::is_empty));
+    }
 }

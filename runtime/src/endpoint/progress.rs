@@ -52,7 +52,7 @@ use crate::sys::fork;
 use crate::transport::link::fabric::Fabric;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use typepack_engine::Elements;
@@ -103,8 +103,6 @@ pub struct Endpoint {
     contexts: AtomicU64,
     /// The communicators with ranks of other worlds, and the way to the launcher.
     bonds: Bonds,
-    /// Whether this process has told the others that it leaves the job and sends nothing more (`leaving.rs`).
-    announced: AtomicBool,
 }
 
 impl Endpoint {
@@ -130,7 +128,6 @@ impl Endpoint {
             wanting: AtomicUsize::new(0),
             contexts: AtomicU64::new(1),
             bonds: Bonds::default(),
-            announced: AtomicBool::new(false),
         }
     }
 

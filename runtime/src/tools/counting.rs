@@ -114,7 +114,8 @@ fn change(subject: Subject, to: impl FnOnce(u64) -> u64) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counter(usize);
 
-/// Names of the kinds of collective calls in the counters, in the order of [`CallKind`].
+/// Names of the kinds of collective calls in the counters, in the order of [`CallKind`]. Tools know the counters by these
+/// names, so the name of [`CallKind::Flags`] stays `cells`: `collective_allreduce_cells`, for example.
 pub(crate) const CALL_KINDS: [&str; 4] = ["cells", "messages", "nonblocking", "persistent"];
 
 /// How a collective call moves its data.

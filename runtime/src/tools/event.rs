@@ -217,7 +217,7 @@ pub fn set_lost(registration: u64, lost: Option<Lost>) -> Result {
 }
 
 /// Ends a registration. Its functions are not called any more, but one of them may run in another thread now; `freed`
-/// is called afterwards, by the next [`deliver`].
+/// is called afterwards, by the next [`deliver`], even if all uses of the tool interface end before.
 ///
 /// # Errors
 /// Returns [`Fault::Handle`] if there is no such registration.
@@ -238,6 +238,10 @@ pub(super) fn end() {
     all.values().for_each(|ended| counting::release(EVENTS[ended.kind].subject));
     // The events that wait are for nobody.
     while raised::take().is_some() {}
+    // But the functions for the registrations that have ended are still to be called.
+    if !locked(&FREED).is_empty() {
+        raised::call_soon();
+    }
 }
 
 /// What has happened, as a function of a tool sees it.

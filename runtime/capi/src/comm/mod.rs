@@ -117,9 +117,14 @@ impl Comm {
     }
 
     /// Converts the rank of a process in the world to its rank in the communicator, or in the remote group of an
-    /// intercommunicator; `usize::MAX` if the process is not in that group.
+    /// intercommunicator; `None` if the process is not in that group.
+    pub fn rank_of_peer(&self, world: usize) -> Option<usize> {
+        self.peers.rank_of(world)
+    }
+
+    /// Converts a rank like [`rank_of_peer`](Self::rank_of_peer); `usize::MAX` if the process is not in that group.
     pub fn peer_rank(&self, world: usize) -> usize {
-        self.peers.rank_of(world).unwrap_or(usize::MAX)
+        self.rank_of_peer(world).unwrap_or(usize::MAX)
     }
 
     /// Converts the runtime's status of a message to an MPI status. The source in the MPI status is a rank

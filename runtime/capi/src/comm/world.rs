@@ -15,6 +15,7 @@ use crate::lifecycle;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use typepack::{ErrorKind, Messages, Source, Tag, Universe};
+use typepack_capi_datatype::types::predefined;
 
 /// The job that the process has joined.
 #[derive(Debug)]
@@ -75,6 +76,8 @@ pub fn join() -> Result {
             let process = process.unwrap_or_default();
             lifecycle::identify(process, universe.name());
             super::attribute::begin(&universe);
+            // A debugger cannot wait for a thread that makes them when it has stopped the process.
+            predefined::prepare();
             let messages = universe.own().messages();
             let _first = JOB.set(Job { universe, messages });
         }

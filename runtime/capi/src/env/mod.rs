@@ -9,6 +9,7 @@ pub mod version;
 
 use crate::abi;
 use crate::argument::{Output, TextOutput};
+use crate::callback::deliver;
 use crate::comm::{self, world};
 use crate::datatype;
 use crate::error::{Failure, Result, panics};
@@ -75,7 +76,11 @@ pub fn finalize() -> Result {
     }
     world::end()?;
     lifecycle::end();
-    world::leave()
+    world::leave()?;
+    // A function that has deleted an attribute of `MPI_COMM_SELF` may have ended a registration for events. The function
+    // for its end could not be called there, and the program may make no other call.
+    deliver();
+    Ok(())
 }
 
 /// `MPI_Initialized`.

@@ -1,4 +1,5 @@
-//! What a request is, for a debugger that has stopped the process (`debugger.rs`). Nothing here waits for a lock.
+//! What a request is, for a debugger that has stopped the process (`debugger.rs`). Nothing here waits for a lock
+//! of the library.
 
 use super::plain::{self, State};
 use super::{Partitions, REQUESTS, Request, Running, messages};
@@ -6,6 +7,9 @@ use crate::comm::Comm;
 use crate::handle::table::Busy;
 use crate::raw;
 use std::sync::TryLockError;
+
+/// What is said of a handle if the process has not joined a job.
+pub const NOT_INITIALISED: &str = "MPI is not initialised";
 
 /// Describes a request. Returns `None` if the handle is not valid.
 ///
@@ -64,8 +68,8 @@ fn of_state(request: &Request) -> Result<String, Busy> {
 
 /// Describes an operation of the runtime on a communicator.
 pub fn operation(id: u64, comm: &Comm) -> Result<String, Busy> {
-    let Ok(messages) = messages() else { return Err(Busy) };
-    messages.described(id, |process| comm.peer_rank(process)).ok_or(Busy)
+    let Ok(messages) = messages() else { return Ok(NOT_INITIALISED.to_owned()) };
+    messages.described(id, |process| comm.rank_of_peer(process)).ok_or(Busy)
 }
 
 /// Describes the state of a plain request.

@@ -20,7 +20,7 @@ pub mod manage;
 pub mod plain;
 mod statuses;
 
-pub use described::described;
+pub use described::{NOT_INITIALISED, described};
 
 use crate::abi;
 use crate::callback::{Attached, Generalized, Moment};

@@ -7,7 +7,7 @@
 use super::{done, failure, find, given, index, number, ready, write_text};
 use crate::abi;
 use crate::argument::{InOut, OutArray, Output, Text, TextBuffer};
-use crate::callback::{Dropped, EventFreed, EventHappened, is_restricted};
+use crate::callback::{Dropped, EventFreed, EventHappened, deliver};
 use crate::error::Result;
 use crate::info;
 use crate::raw::{self, Callback, Tool};
@@ -207,9 +207,9 @@ pub fn handle_free(
     let freed = EventFreed::new(free_cb_function, user_data);
     let freed = freed.map(|freed| Box::new(move |number| freed.call(number)) as tools::Freed);
     done(tools::close_event(event_registration.0 as u64, freed))?;
-    if !is_restricted() {
-        tools::deliver();
-    }
+    // In a function of the program in which not every call is allowed, it waits for the next call outside, or for the end
+    // of `MPI_Finalize`.
+    deliver();
     Ok(())
 }
 

@@ -11,6 +11,7 @@ pub mod performance;
 
 use crate::abi;
 use crate::argument::{InOut, Output, Text, TextBuffer};
+use crate::callback::deliver;
 use crate::error::{Failure, Result};
 use std::ffi::c_int;
 use typepack::tools::{self, Fault};
@@ -122,5 +123,8 @@ pub fn init(required: c_int, provided: Output<c_int>) -> Result {
 
 /// `MPI_T_finalize`.
 pub fn finalize() -> Result {
-    done(tools::end())
+    done(tools::end())?;
+    // Another thread may have ended a registration meanwhile, and this may be the last call of the program.
+    deliver();
+    Ok(())
 }

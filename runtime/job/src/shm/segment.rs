@@ -495,10 +495,10 @@ impl Segment {
     }
 
     /// Records whether `rank` (the caller's rank) leaves the job and has sent everything that it has to send. Returns
-    /// whether it was recorded otherwise before.
+    /// whether it was recorded otherwise before. If it was not, writes nothing, so a rank that waits may call this often.
     pub fn mark_leaving(&self, rank: usize, leaving: bool) -> bool {
-        let leaving = u32::from(leaving);
-        self.slot(rank).leaving.swap(leaving, Ordering::AcqRel) != leaving
+        let (word, leaving) = (&self.slot(rank).leaving, u32::from(leaving));
+        word.load(Ordering::Acquire) != leaving && word.swap(leaving, Ordering::AcqRel) != leaving
     }
 
     /// Returns whether `rank` leaves the job and has sent everything that it has to send.

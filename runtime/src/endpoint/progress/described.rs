@@ -1,7 +1,8 @@
 //! What an operation of this rank is, for a debugger that has stopped the process.
 //!
 //! `record.rs` describes the operation, as it does for mpiexec; this file adds the elements, and writes the text. The
-//! stopped threads may hold locks, so nothing here waits for one.
+//! stopped threads may hold locks, so nothing here waits for a lock of the library. (A text needs memory, and the allocator
+//! may wait for a lock of its own.)
 
 use super::record::describe;
 use super::*;
@@ -12,8 +13,8 @@ use typepack_engine::text;
 
 impl Endpoint {
     /// Describes the operation with the number `id`: its peer, tag, length and elements, and how far it is. `rank` turns
-    /// the slot of a process into its rank. Returns `None` if a thread holds the endpoint's lock.
-    pub fn described(&self, id: u64, rank: impl Fn(usize) -> usize) -> Option<String> {
+    /// the slot of a process into its rank, if it has one. Returns `None` if a thread holds the endpoint's lock.
+    pub fn described(&self, id: u64, rank: impl Fn(usize) -> Option<usize>) -> Option<String> {
         if fork::is_child() {
             // Another thread of the parent may have held the lock at the fork.
             return None;
@@ -35,8 +36,8 @@ impl Endpoint {
             }
         };
         let peer = match wait.peer {
-            Named::One(slot) if is_send => format!("to {}", rank(slot as usize)),
-            Named::One(slot) => format!("from {}", rank(slot as usize)),
+            Named::One(slot) if is_send => format!("to {}", of_peer(slot, rank)),
+            Named::One(slot) => format!("from {}", of_peer(slot, rank)),
             Named::Any | Named::None => "from any rank".to_owned(),
         };
         let tag = match wait.tag {
@@ -68,6 +69,12 @@ fn amount(bytes: u64) -> String {
     }
 }
 
+/// Returns the rank of the process in a slot; its number in the job if it has no rank in the communicator.
+fn of_peer(slot: u32, rank: impl Fn(usize) -> Option<usize>) -> String {
+    rank(slot as usize)
+        .map_or_else(|| format!("process {slot} of the job"), |rank| rank.to_string())
+}
+
 fn of_supply(supply: &Supply) -> Option<String> {
     match supply {
         Supply::Memory(elements) => of_elements(elements),
@@ -90,11 +97,19 @@ fn of_elements(elements: &Elements<Plan>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::amount;
+    use super::{amount, of_peer};
 
     #[test]
     fn bytes_are_told_in_a_unit_that_fits() {
         let told = [0, 999, 1000, 1_234_567, 5_000_000_000].map(amount);
         assert_eq!(told, ["0 bytes", "999 bytes", "1.0 kB", "1.2 MB", "5.0 GB"]);
+    }
+
+    /// A process outside the communicator was once shown as the largest integer.
+    #[test]
+    fn a_process_without_a_rank_has_its_number_in_the_job() {
+        let rank = |slot: usize| slot.checked_sub(4);
+        assert_eq!(of_peer(7, rank), "3");
+        assert_eq!(of_peer(2, rank), "process 2 of the job");
     }
 }

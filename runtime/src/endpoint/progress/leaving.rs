@@ -4,7 +4,6 @@
 
 use super::{Awaited, Core, Endpoint, NAP};
 use crate::Result;
-use std::sync::atomic::Ordering;
 
 impl Endpoint {
     /// Completes all operations for which other ranks wait: sends, receives that have begun to take their data, and the
@@ -21,7 +20,7 @@ impl Endpoint {
         state.closed = true;
         state.sleepers.wake(|_| true);
         if wait && sent.is_ok() {
-            self.left();
+            self.fabric.finalized();
         }
         sent
     }
@@ -37,26 +36,15 @@ impl Endpoint {
                 return Some(());
             }
             // What is left waits for messages of abandoned operations. Two ranks that both leave must not wait for what
-            // the other one will never send.
-            if core.engine.others_are_served() && self.fabric.leaves(true) {
-                self.announced.store(true, Ordering::Relaxed);
-            }
-            None
+            // the other one will never send. A rank says so also if it waits for another kind of operation: the one that
+            // it waits for may wait for abandoned messages of this rank. This costs the others nothing, unless they leave.
+            let told_now = core.engine.others_are_served() && self.fabric.leaves(true);
+            (told_now && core.others_are_served()).then_some(())
         };
         let waited = self.wait_until(state, NAP, &Awaited::Served, served);
-        if self.announced.load(Ordering::Relaxed) {
-            // Another thread may have begun to use the library again.
-            self.fabric.leaves(false);
-        }
+        // Another thread may have begun to use the library again.
+        self.fabric.leaves(false);
         waited
-    }
-
-    /// Tells the launcher, and ranks that wait for it, that this process has left the job.
-    fn left(&self) {
-        self.fabric.finalized();
-        if self.announced.load(Ordering::Relaxed) {
-            self.fabric.ring_all();
-        }
     }
 
     /// Leaves the job like [`finalize`](Self::finalize), but keeps the endpoint open, so that the process can
@@ -66,7 +54,7 @@ impl Endpoint {
     /// Returns the errors of [`Endpoint::wait`]. After an error, the launcher still counts this rank as a member.
     pub fn pause(&self) -> Result<()> {
         self.serve()?;
-        self.left();
+        self.fabric.finalized();
         Ok(())
     }
 

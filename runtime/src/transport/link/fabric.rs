@@ -30,7 +30,7 @@ use crate::sys::futex::Woken;
 use crate::{Error, ErrorKind, Result};
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -536,28 +536,36 @@ impl Fabric {
         self.has_left(rank) || self.segment().is_some_and(|segment| segment.is_leaving(rank))
     }
 
-    /// Tells the other ranks whether this rank leaves the job and sends nothing more. Wakes them if it does. Returns
-    /// whether they have been told anything new.
+    /// Tells the other ranks whether this rank leaves the job and sends nothing more. If it does, and they have not been
+    /// told yet, wakes those that may wait for this. Returns whether they had been told otherwise before; a rank that waits has
+    /// to look at the records of the others again then.
     #[cold]
     pub fn leaves(&self, leaving: bool) -> bool {
         let Some(segment) = self.segment() else { return false };
         let is_new = segment.mark_leaving(self.rank, leaving);
         if is_new && leaving {
-            self.ring_all();
+            self.wake_leaving(segment);
         }
         is_new
     }
 
-    /// Wakes all other ranks that sleep.
-    #[cold]
-    pub fn ring_all(&self) {
-        (0..self.processes()).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
+    /// Wakes the other ranks that leave the job, because one of them may wait until this rank has left or leaves too. The
+    /// caller has recorded that this rank does.
+    ///
+    /// A rank that waits for this has recorded that it leaves, and looked at this rank's record only then. Between its own
+    /// record and its look at the records of others, each of the two has a fence. So the one whose fence comes last sees
+    /// the record of the other: either the rank that waits sees that this one leaves, or it is woken here.
+    fn wake_leaving(&self, segment: &Segment) {
+        fence(Ordering::SeqCst);
+        let others = (0..segment.processes()).filter(|rank| *rank != self.rank);
+        others.filter(|rank| segment.is_leaving(*rank)).for_each(|rank| segment.ring(rank));
     }
 
-    /// Tells the launcher that this rank leaves the job normally.
+    /// Tells the launcher, and the ranks that wait for it, that this rank leaves the job normally.
     pub fn finalized(&self) {
         if let Some(segment) = self.segment() {
             segment.mark_finalized(self.rank);
+            self.wake_leaving(segment);
         }
     }
 
@@ -565,6 +573,35 @@ impl Fabric {
     pub fn returned(&self) {
         if let Some(segment) = self.segment() {
             segment.mark_returned(self.rank);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shm::segment::JobFlags;
+
+    /// Rank 0 waits until rank 1 leaves. Rank 1 waits for nobody, so it says only that it has left, and once did not wake
+    /// rank 0, which slept on for a while. Nobody wakes rank 2, which does not leave.
+    #[test]
+    fn a_rank_that_leaves_wakes_those_that_leave() {
+        let segment = Segment::create(3, &[], JobFlags::default(), 0).expect("a segment");
+        let segment = Arc::new(segment);
+        let fabrics = [0, 1, 2].map(|rank| Fabric::join(segment.clone(), rank).expect("a rank"));
+        type Leave = fn(&Fabric);
+        let ways: [Leave; 2] = [Fabric::finalized, |fabric| assert!(fabric.leaves(true))];
+        for leave in ways {
+            assert!(fabrics[0].leaves(true) && !fabrics[0].leaves(true));
+            let seen = [0, 2].map(|rank| fabrics[rank].announce());
+            leave(&fabrics[1]);
+            assert!(fabrics[0].sends_no_more(1));
+            assert_ne!(fabrics[0].announce(), seen[0]);
+            assert_eq!(fabrics[2].announce(), seen[1]);
+            fabrics[1].returned();
+            assert!(fabrics[0].leaves(false) && !fabrics[0].leaves(false));
+            fabrics[1].leaves(false);
+            assert!(!fabrics[0].sends_no_more(1));
         }
     }
 }

@@ -83,19 +83,19 @@ pub fn cts<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
 /// # Errors
 /// Returns `ErrorKind::Other` if `from` broke the protocol.
 pub fn fin<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Result<()> {
-    let advertised =
-        |stage| matches!(stage, SendStage::Offered(Advertised::In(_) | Advertised::Withdrawn));
+    // The receiver may have copied the message before it learned that the message was withdrawn.
+    let carrier = |stage| match stage {
+        SendStage::Offered(Advertised::In(space) | Advertised::Withdrawn(space)) => match space {
+            Space::Heap => Some(Carrier::Heap),
+            Space::Private => Some(Carrier::Private),
+        },
+        _ => None,
+    };
+    let advertised = |stage| carrier(stage).is_some();
     let send =
         answered(work.requests, from, id, advertised, "FIN of a message whose RTS named no place")?;
-    match send.stage {
-        SendStage::Offered(Advertised::In(Space::Heap)) => {
-            work.traffic.carried(Carrier::Heap, &send.label, send.dest);
-        }
-        SendStage::Offered(Advertised::In(Space::Private)) => {
-            work.traffic.carried(Carrier::Private, &send.label, send.dest);
-        }
-        // The receiver had copied the message before it was withdrawn. Out of which memory is not known any more.
-        _ => work.traffic.carried(Carrier::Heap, &send.label, send.dest),
+    if let Some(by) = carrier(send.stage) {
+        work.traffic.carried(by, &send.label, send.dest);
     }
     complete(work, id);
     Ok(())
@@ -125,7 +125,7 @@ pub fn help<R: RequestTable>(
     bytes: u64,
 ) -> Result<bool> {
     let advertised = |stage| {
-        let (here, gone) = (Advertised::In(Space::Heap), Advertised::Withdrawn);
+        let (here, gone) = (Advertised::In(Space::Heap), Advertised::Withdrawn(Space::Heap));
         stage == SendStage::Offered(here) || stage == SendStage::Offered(gone)
     };
     let otherwise = "a request for help with a message whose RTS named no place in the heap";
@@ -136,5 +136,5 @@ pub fn help<R: RequestTable>(
             format!("a request for help with {bytes} bytes of a message that has {has} bytes");
         return Err(broken(from, Violation::new(detail)));
     }
-    Ok(send.stage != SendStage::Offered(Advertised::Withdrawn))
+    Ok(send.stage != SendStage::Offered(Advertised::Withdrawn(Space::Heap)))
 }

@@ -31,9 +31,9 @@ pub enum Advertised {
     Nothing,
     /// The data lies in this memory, and the receiver may read it at any time.
     In(Space),
-    /// The sender has taken the memory back. The receiver may have sent an answer before it learned of the
-    /// withdrawal; such an answer may still arrive.
-    Withdrawn,
+    /// The sender has taken back the data, which lay in this memory. The receiver may have sent an answer before it
+    /// learned of the withdrawal; such an answer may still arrive.
+    Withdrawn(Space),
 }
 
 /// The state of a send.

@@ -509,7 +509,7 @@ impl<C: Copier> Protocol for SingleCopies<C> {
             if send.stage == SendStage::Offered(Advertised::In(C::SPACE))
                 && let Some(tx) = &mut link.tx
             {
-                send.stage = SendStage::Offered(Advertised::Withdrawn);
+                send.stage = SendStage::Offered(Advertised::Withdrawn(C::SPACE));
                 self.helped.retain(|helped| helped.id != id);
                 tx.withdraw(work.fabric, id);
             }

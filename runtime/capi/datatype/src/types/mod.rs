@@ -223,11 +223,15 @@ pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     }
 }
 
-/// Returns the datatype of a handle, or `None` if the handle is not valid, without waiting for a lock.
+/// Returns the datatype of a handle, or `None` if the handle is not valid, without waiting for a lock. Finds predefined
+/// datatypes only after [`predefined::prepare`].
 ///
 /// # Errors
 /// Returns [`Busy`] if a thread is changing the table of datatypes.
 pub fn try_find(datatype: raw::Datatype) -> std::result::Result<Option<Arc<Type>>, Busy> {
+    if datatype.0 <= predefined::LAST && !predefined::is_ready() {
+        return Ok(None);
+    }
     match predefined::find(datatype) {
         Some(found) => Ok(Some(Arc::clone(found))),
         None => TYPES.try_find(datatype.0),

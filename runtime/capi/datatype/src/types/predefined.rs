@@ -47,6 +47,16 @@ pub fn find(datatype: raw::Datatype) -> Option<&'static Arc<Type>> {
     }
 }
 
+/// Makes the predefined datatypes, so that a debugger finds them from now on.
+pub fn prepare() {
+    LazyLock::force(&PREDEFINED);
+}
+
+/// Returns whether [`prepare`] or [`find`] has made the predefined datatypes, so that [`find`] waits for no other thread.
+pub(super) fn is_ready() -> bool {
+    LazyLock::get(&PREDEFINED).is_some()
+}
+
 /// The predefined datatypes that have no number and have been given a handle so far, each with its handle.
 static UNNAMED: Mutex<Vec<(Datatype, raw::Datatype)>> = Mutex::new(Vec::new());
 

@@ -30,11 +30,14 @@ enum State {
     Plain,
     InHeap,
     InPrivate,
+    /// Was in the heap, and has been withdrawn.
     Withdrawn,
+    /// Was in private memory, and has been withdrawn.
+    WithdrawnInPrivate,
     Streaming,
 }
 
-const STATES: [State; 9] = [
+const STATES: [State; 10] = [
     State::NoRequest,
     State::Receive,
     State::ToAnother,
@@ -43,6 +46,7 @@ const STATES: [State; 9] = [
     State::InHeap,
     State::InPrivate,
     State::Withdrawn,
+    State::WithdrawnInPrivate,
     State::Streaming,
 ];
 
@@ -77,7 +81,7 @@ fn say(tx: &mut Producer, area: &Area, envelope: &Envelope) {
 /// Returns every answer that a receiver can send for the message `id`. Each answer comes with the list of
 /// states in which it is allowed.
 fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
-    use State::{InHeap, InPrivate, Plain, Unacknowledged, Withdrawn};
+    use State::{InHeap, InPrivate, Plain, Unacknowledged, Withdrawn, WithdrawnInPrivate};
     let place = |space| Place { space, number: BYTES, origin: 0, count: bytes };
     let help = |space| Envelope::Help {
         id,
@@ -88,9 +92,12 @@ fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
     };
     [
         (Envelope::Ack(id), &[Unacknowledged]),
-        (Envelope::Cts { id, method: Method::Vector }, &[Plain, InHeap, InPrivate, Withdrawn]),
-        (Envelope::Fin(id), &[InHeap, InPrivate, Withdrawn]),
-        (Envelope::Refused(id), &[Plain, InHeap, InPrivate, Withdrawn]),
+        (
+            Envelope::Cts { id, method: Method::Vector },
+            &[Plain, InHeap, InPrivate, Withdrawn, WithdrawnInPrivate],
+        ),
+        (Envelope::Fin(id), &[InHeap, InPrivate, Withdrawn, WithdrawnInPrivate]),
+        (Envelope::Refused(id), &[Plain, InHeap, InPrivate, Withdrawn, WithdrawnInPrivate]),
         (help(Space::Heap), &[InHeap, Withdrawn]),
         (help(Space::Private), &[]),
     ]
@@ -104,7 +111,7 @@ fn every_word_has_its_states() {
             let [(mut victim, fabric), (_, hostile), _] = job::<3>(8 << 10);
             victim.force(match state {
                 State::Plain | State::Streaming => Forced::Packed,
-                State::InPrivate => Forced::Cma,
+                State::InPrivate | State::WithdrawnInPrivate => Forced::Cma,
                 _ => Forced::Heap,
             });
             let bytes = if state == State::Unacknowledged { SHORT } else { LONG };
@@ -130,7 +137,7 @@ fn every_word_has_its_states() {
             let area = hostile.contact(0).expect("contact");
             let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(2));
             match state {
-                State::Withdrawn => victim.detach(id),
+                State::Withdrawn | State::WithdrawnInPrivate => victim.detach(id),
                 State::Streaming => {
                     say(&mut tx, &area, &Envelope::Cts { id, method: Method::Vector });
                     victim.progress().expect("a CTS in its state");
@@ -149,6 +156,12 @@ fn every_word_has_its_states() {
                 continue;
             }
             victim.progress().unwrap_or_else(|error| panic!("{name}: {error}"));
+            if let Envelope::Fin(_) = envelope {
+                // The message is counted by the memory out of which it was copied.
+                let in_private = matches!(state, State::InPrivate | State::WithdrawnInPrivate);
+                let (fused, private) = (victim.traffic().fused, victim.traffic().private);
+                assert_eq!((fused, private), (u64::from(!in_private), in_private.into()), "{name}");
+            }
             match envelope {
                 Envelope::Cts { .. } => {
                     let send = victim.requests().send(id).expect(&name);
@@ -156,7 +169,7 @@ fn every_word_has_its_states() {
                 }
                 Envelope::Help { .. } => assert!(!victim.requests().is_complete(id), "{name}"),
                 // A detached send must have left the table of requests.
-                _ if state == State::Withdrawn => {
+                _ if matches!(state, State::Withdrawn | State::WithdrawnInPrivate) => {
                     assert!(victim.requests().get(id).is_none(), "{name}");
                 }
                 _ => {
