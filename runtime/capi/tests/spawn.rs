@@ -82,7 +82,11 @@ fn marked(text: &str) -> Option<i32> {
 
 /// Runs `spawn_ends` with one argument. Returns the output.
 fn end(what: &str, ranks: usize) -> (Output, String) {
-    let mut command = mpiexec(ranks, &[]);
+    end_with(what, ranks, &[])
+}
+
+fn end_with(what: &str, ranks: usize, options: &[&str]) -> (Output, String) {
+    let mut command = mpiexec(ranks, options);
     command.arg(compile("spawn_ends")).arg(what);
     let output = crate::job::run(command, "spawn_ends", &[]);
     let text = crate::job::text(&output);
@@ -109,6 +113,24 @@ fn a_death_ends_what_is_connected() {
             assert_eq!(text.matches("mpiexec: rank ").count(), 1, "{what}\n{text}");
             let rank = rank.replace("PROGRAM", &compile("spawn_ends").display().to_string());
             assert!(text.contains(&rank) && !text.contains("not reached"), "{what}\n{text}");
+        }
+    }
+}
+
+/// The other process of MPI_Comm_join is dead, and mpiexec has dealt with that, before the call tells mpiexec of it:
+/// another rank of the dead one's world still runs, or nothing of this world is left. The death is the reason in both
+/// cases, and not what mpiexec has done to the other rank.
+#[test]
+fn a_late_bond_brings_the_same_end() {
+    for ranks in [1, 3] {
+        for what in ["joined-dies-late", "joined-dies-over"] {
+            // The other rank of the world of the dead one ends when its part is over.
+            let (output, text) = end_with(what, ranks, &["-kill-after", "100"]);
+            assert_eq!(output.status.code(), Some(137), "{what}\n{text}");
+            assert_eq!(text.matches("mpiexec: rank ").count(), 1, "{what}\n{text}");
+            let program = compile("spawn_ends").display().to_string();
+            let line = format!("mpiexec: rank 0 of world 1 ({program}, pid ");
+            assert!(text.contains(&line) && !text.contains("not reached"), "{what}\n{text}");
         }
     }
 }

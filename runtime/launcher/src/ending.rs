@@ -142,6 +142,11 @@ impl End {
             || matches!((self.phase, &self.outcome), (Phase::Running, Some(Outcome::Failed(..))))
     }
 
+    /// Returns true if mpiexec waits whether all ranks exit by themselves.
+    pub fn is_settling(&self) -> bool {
+        matches!(self.phase, Phase::Settling(_))
+    }
+
     /// Returns true if mpiexec has told the ranks to end.
     pub fn is_ending(&self) -> bool {
         matches!(self.phase, Phase::Terminating(_) | Phase::Killing)

@@ -2,7 +2,8 @@
 
    CAMPAIGN_SEED is the seed of the round; every world draws from a seed that follows from it. With CAMPAIGN_DEATHS=1,
    processes also end themselves, or mpiexec, at random places; then the job may end at any time, in any way, but soon. With
-   CAMPAIGN_DEATHS=2, somebody else kills processes. A world prints how many operations it has made. The children run this program too: `spawn_campaign ROLE SEED DEPTH ...`. */
+   CAMPAIGN_DEATHS=2, somebody else kills processes. A world prints how many operations it has made. The children run this
+   program too: `spawn_campaign ROLE SEED DEPTH ...`. */
 #define _GNU_SOURCE
 #include "check.h"
 

@@ -15,16 +15,30 @@
 static char self[PATH_MAX];
 static int rank;
 
+/* No wait of this program is longer, in seconds. */
+enum { LIMIT = 100 };
+
 static void wait_for_ever(MPI_Comm comm)
 {
     int value;
     MPI_Recv(&value, 1, MPI_INT, 0, 77, comm, MPI_STATUS_IGNORE);
 }
 
+/* Sleeps for a moment. Ends the program if it has waited too long for `what` since `start`. */
+static void nap(double start, const char *what, int number)
+{
+    if (MPI_Wtime() - start > LIMIT) {
+        fprintf(stderr, "waited %d s for %s, %d\n", LIMIT, what, number);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    usleep(1000);
+}
+
 /* Waits until a process has ended. */
 static void await_end(int pid)
 {
     char name[64], line[256], state;
+    double start = MPI_Wtime();
     for (;;) {
         snprintf(name, sizeof name, "/proc/%d/stat", pid);
         FILE *stat = fopen(name, "r");
@@ -33,7 +47,7 @@ static void await_end(int pid)
         fclose(stat);
         char *end = read ? strrchr(line, ')') : NULL;
         if (!end || sscanf(end + 1, " %c", &state) != 1 || state == 'Z') return;
-        usleep(1000);
+        nap(start, "the end of process", pid);
     }
 }
 
@@ -41,8 +55,9 @@ static void await_end(int pid)
 static void await_burial(int pid)
 {
     char name[64];
+    double start = MPI_Wtime();
     snprintf(name, sizeof name, "/proc/%d", pid);
-    while (access(name, F_OK) == 0) usleep(1000);
+    while (access(name, F_OK) == 0) nap(start, "the end of process", pid);
 }
 
 /* Returns how many descriptors a process has open. */
@@ -69,7 +84,7 @@ static int open_socket(int pid, int listens)
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     socklen_t bytes = offsetof(struct sockaddr_un, sun_path) + 1 + length;
     CHECK(fd >= 0);
-    if (listens) CHECK(bind(fd, (struct sockaddr *)&address, bytes) == 0 && listen(fd, 1) == 0);
+    if (listens) CHECK(bind(fd, (struct sockaddr *)&address, bytes) == 0 && listen(fd, 2) == 0);
     else CHECK(connect(fd, (struct sockaddr *)&address, bytes) == 0);
     return fd;
 }
@@ -98,6 +113,18 @@ static void mix(MPI_Comm inter, int children)
     OK(MPI_Comm_disconnect(&all));
     OK(MPI_Comm_disconnect(&mixed));
     OK(MPI_Comm_disconnect(&inter));
+}
+
+/* Finds out what this process would send in MPI_Comm_join, without a partner. */
+static void find_greeting(char *greeting)
+{
+    int pair[2];
+    MPI_Comm inter;
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    CHECK(write(pair[1], "this is not another process", GREETING) == GREETING);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    RAISES(MPI_ERR_ARG, MPI_Comm_join(pair[0], &inter));
+    CHECK(read(pair[1], greeting, GREETING) == GREETING);
 }
 
 static void child(MPI_Comm parent, const char *what)
@@ -138,6 +165,8 @@ static void child(MPI_Comm parent, const char *what)
         MPI_Finalize();
         exit(9);
     } else if (!strcmp(what, "pool")) {
+        int pid = (int)getpid();
+        OK(MPI_Gather(&pid, 1, MPI_INT, NULL, 1, MPI_INT, 0, parent));
         OK(MPI_Comm_disconnect(&parent));
     } else if (!strcmp(what, "error")) {
         if (rank == 1) MPI_Send(NULL, 0, MPI_INT, 77, 0, MPI_COMM_WORLD);
@@ -151,21 +180,37 @@ static void child(MPI_Comm parent, const char *what)
     } else if (!strcmp(what, "joined-dies")) {
         OK(MPI_Comm_disconnect(&parent));
         if (rank == 0) {
-            /* Find out what this process would send, without a partner. */
-            int pair[2];
-            char greeting[GREETING] = "this is not another process", answer[GREETING];
-            MPI_Comm inter;
-            CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-            CHECK(write(pair[1], greeting, GREETING) == GREETING);
-            MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-            RAISES(MPI_ERR_ARG, MPI_Comm_join(pair[0], &inter));
-            CHECK(read(pair[1], greeting, GREETING) == GREETING);
+            char greeting[GREETING], answer[GREETING];
+            find_greeting(greeting);
             int fd = open_socket(other, 0);
             CHECK(write(fd, greeting, GREETING) == GREETING);
             CHECK(recv(fd, answer, GREETING, MSG_WAITALL) == GREETING);
             kill(getpid(), SIGKILL);
         }
         wait_for_ever(MPI_COMM_WORLD);
+    } else if (!strcmp(what, "joined-dies-late") || !strcmp(what, "joined-dies-over")) {
+        /* The parent hears of the greeting when mpiexec has dealt with the death of rank 0: then rank 1 gets a signal. */
+        sigset_t sign;
+        int number, pid = (int)getpid();
+        char greeting[GREETING];
+        sigemptyset(&sign);
+        sigaddset(&sign, SIGTERM);
+        CHECK(sigprocmask(SIG_BLOCK, &sign, NULL) == 0);
+        OK(MPI_Comm_disconnect(&parent));
+        OK(MPI_Bcast(&other, 1, MPI_INT, 0, MPI_COMM_WORLD));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (rank == 0) {
+            find_greeting(greeting);
+            int fd = open_socket(other, 0);
+            CHECK(write(fd, greeting, GREETING) == GREETING);
+            kill(getpid(), SIGKILL);
+        }
+        CHECK(sigwait(&sign, &number) == 0);
+        int fd = open_socket(other, 0);
+        CHECK(write(fd, &pid, sizeof pid) == sizeof pid);
+        /* Either the parent ends while this process runs, or this process has ended long before. */
+        if (!strcmp(what, "joined-dies-late")) await_end(other);
+        kill(pid, SIGKILL);
     } else if (!strcmp(what, "hang")) {
         printf("pid %d\n", (int)getpid());
         fflush(stdout);
@@ -183,11 +228,15 @@ static void pool(void)
     for (int world = 0; world < 6; world++) {
         MPI_Comm inter;
         OK(MPI_Comm_spawn(self, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE));
-        int other = tell_pids(inter, 0);
+        int pids[2];
+        tell_pids(inter, 0);
+        OK(MPI_Gather(NULL, 0, MPI_INT, pids, 1, MPI_INT, rank == 0 ? MPI_ROOT : MPI_PROC_NULL, inter));
         OK(MPI_Comm_disconnect(&inter));
         if (rank == 0) {
-            await_burial(other);
-            while (descriptors(getppid()) > before) usleep(1000);
+            await_burial(pids[0]);
+            await_burial(pids[1]);
+            double start = MPI_Wtime();
+            while (descriptors(getppid()) > before) nap(start, "the end of descriptors; at first there were", before);
         }
         OK(MPI_Barrier(MPI_COMM_WORLD));
     }
@@ -236,7 +285,7 @@ static void parent(const char *what)
     /* mpiexec gives this process some time after SIGTERM. */
     if (!strcmp(what, "told")) signal(SIGTERM, SIG_IGN);
     int socket = -1;
-    if (!strcmp(what, "joined-dies") && rank == 0) socket = open_socket((int)getpid(), 1);
+    if (!strncmp(what, "joined-dies", 11) && rank == 0) socket = open_socket((int)getpid(), 1);
     sigset_t sign;
     int number;
     sigemptyset(&sign);
@@ -287,6 +336,22 @@ static void parent(const char *what)
             int fd = accept(socket, NULL, NULL);
             CHECK(fd >= 0);
             MPI_Comm_join(fd, &inter);
+            printf("not reached\n");
+        }
+        wait_for_ever(MPI_COMM_WORLD);
+    } else if (!strcmp(what, "joined-dies-late") || !strcmp(what, "joined-dies-over")) {
+        OK(MPI_Comm_disconnect(&inter));
+        if (rank == 0) {
+            int pair[2], pid, fd = accept(socket, NULL, NULL);
+            char greeting[GREETING];
+            CHECK(recv(fd, greeting, GREETING, MSG_WAITALL) == GREETING);
+            fd = accept(socket, NULL, NULL);
+            CHECK(recv(fd, &pid, sizeof pid, MSG_WAITALL) == sizeof pid);
+            /* When it is no zombie any more, mpiexec has nothing left of its world. */
+            if (!strcmp(what, "joined-dies-over")) await_burial(pid);
+            CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+            CHECK(write(pair[1], greeting, GREETING) == GREETING);
+            MPI_Comm_join(pair[0], &inter);
             printf("not reached\n");
         }
         wait_for_ever(MPI_COMM_WORLD);

@@ -7,11 +7,14 @@ use std::fs::OpenOptions;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use rustix::pipe::PipeFlags;
+
+use super::poll::{self, PollFd, PollFlags};
 
 /// The result of a read or a write that does not block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +93,15 @@ pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Transfer> {
 /// Returns the kernel's error, for example `ENOSPC`.
 pub fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<Transfer> {
     finish_write(|| rustix::io::write(fd, bytes))
+}
+
+/// Returns true if anybody can read what is written to the pipe behind its writing end `fd`. A reader may close its end
+/// at any time after this call.
+pub fn has_reader(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+    // The kernel reports the error of the pipe without being asked. If the call fails, a write finds out.
+    poll::wait(&mut fds, Some(Duration::ZERO)).is_err()
+        || !fds[0].revents().contains(PollFlags::ERR)
 }
 
 fn finish_write(mut write: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<Transfer> {

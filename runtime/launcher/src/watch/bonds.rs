@@ -2,6 +2,8 @@
 //!
 //! Each rank tells with which other worlds it has communicators (`Bond`), and `messages.rs` passes that on. `deaths.rs`
 //! asks which worlds a failure ends. The ranks of one world are always connected.
+//! mpiexec may read of a bond after a failure has ended the other world; then the same failure ends what is connected with
+//! the rank that tells.
 //!
 //! Two ranks that meet at a port (`ports.rs`) are connected from then on, because each waits for the other until both have
 //! a communicator. mpiexec itself knows of such a *meeting*, and the rank tells when it is over (`Bond::Settled`). Nothing
@@ -15,11 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use typepack_job::service::{Answer, Refused};
-use typepack_job::shm::failure::Failure;
+use typepack_job::shm::layout::State;
 use typepack_job::sys::channel::Bond;
 
 use super::requests::{Asked, Refusal};
 use super::{Job, Watched, World};
+use crate::ending::Outcome;
 
 /// The bonds of all ranks: by slot of the rank and number of the other world.
 #[derive(Debug, Default)]
@@ -102,18 +105,44 @@ impl Job<'_> {
         let Some(other) = self.worlds.iter().position(starts).filter(|other| *other != own) else {
             return;
         };
-        let world = &self.worlds[other];
-        if bond != Bond::Connected || !self.is_over(world) {
-            return self.bonds.tell(index, other, bond);
+        // A bond with a world that is cleared away connects nothing. But a world counts as long as `fail` has not decided
+        // what the death of its last rank ends, although all its ranks have ended.
+        if bond != Bond::Connected || !self.worlds[other].left.is_cleared() {
+            self.bonds.tell(index, other, bond);
         }
-        // All ranks of the other world have ended before this news arrived. If one has failed, the rank waits for the dead.
-        let died = |slot: &usize| self.ranks[*slot].failed && self.ranks[*slot].parting.is_none();
-        let slot = world.slots.clone().find(died);
-        if let Some((slot, ending)) = slot.and_then(|slot| Some((slot, self.segment.ending(slot)?)))
-        {
-            let failure = Failure { slot, rank: slot - first as usize, world: other, ending };
-            let pid = self.ranks[slot].pid();
-            self.decide(own, |end| end.failed(failure, pid, false, now));
+        if bond == Bond::Connected {
+            self.catch_up(index, other, now);
+        }
+    }
+
+    /// If the world `other` ends, ends for the same reason the worlds that are connected with the rank `index`: this rank
+    /// has told of its bond with `other` after mpiexec has decided that. It may wait for a rank that is dead.
+    pub(super) fn catch_up(&mut self, index: usize, other: usize, now: Instant) {
+        let world = &self.worlds[other];
+        let state = self.segment.state(index);
+        // Nobody knows the ranks of a refused world. A rank that has finalized waits for nobody. If the ranks of a world go
+        // on after a failure (`survive`), its end is natural.
+        if world.is_refused || world.end.is_natural() || state == State::Finalized {
+            return;
+        }
+        let died = |slot: usize| self.ranks[slot].failed && self.ranks[slot].parting.is_none();
+        let orderly = world.end.is_settling();
+        match world.end.outcome().cloned() {
+            // A rank that has finalized is connected with no other world, but those that its failure has ended are.
+            Some(Outcome::Failed(failure, pid))
+                if died(failure.slot) || (self.is_over(world) && world.slots.clone().any(died)) =>
+            {
+                for number in self.connected(index, state) {
+                    self.decide(number, |end| end.failed(failure, pid, orderly, now));
+                }
+            }
+            Some(outcome @ (Outcome::Broken(_) | Outcome::NotStarted(..))) => {
+                for number in self.connected(index, state) {
+                    self.decide(number, |end| end.broken(outcome.clone()));
+                }
+            }
+            // The other reasons to end are reasons for all worlds.
+            _ => {}
         }
     }
 

@@ -125,7 +125,8 @@ impl Job<'_> {
         }
         watched.failed = true;
         let (pid, number) = (watched.pid(), watched.world);
-        // All that ranks have said before this death counts, and whether the programs of the world could be executed.
+        // All that ranks have said before this death counts, and whether the programs of the world could be executed. The
+        // world may have no other rank; `take_bond` records a bond with it nevertheless.
         (0..self.ranks.len()).for_each(|rank| self.take_messages(rank, now));
         if self.worlds[number].asked.is_some() {
             self.take_report(number);
@@ -166,7 +167,7 @@ impl Job<'_> {
 
     /// Returns the numbers of the worlds that are connected with the rank `index`, its own first. `state` is the state in
     /// which the rank has ended: a rank that has finalized is connected with no other world.
-    fn connected(&self, index: usize, state: State) -> Vec<usize> {
+    pub(super) fn connected(&self, index: usize, state: State) -> Vec<usize> {
         let own = self.ranks[index].world;
         if state == State::Finalized {
             return vec![own];

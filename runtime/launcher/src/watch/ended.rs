@@ -32,7 +32,7 @@ const KILLED_DELAY: Duration = Duration::from_millis(500);
 pub(super) struct Left {
     /// When mpiexec looks again whether a process of the world runs; `None` if it need not look.
     look: Option<Instant>,
-    /// When mpiexec gives up to wait for processes that it has killed.
+    /// When mpiexec stops waiting for processes that it has killed.
     give_up: Option<Instant>,
     /// True if nothing is left.
     is_cleared: bool,
@@ -120,28 +120,40 @@ impl Job<'_> {
     /// fail, such processes may go on running.
     pub(super) fn end_groups(&mut self) {
         self.input.close();
-        for watched in &self.ranks {
-            if let Some(process) = &watched.process {
-                release(process, self.worlds[watched.world].end.is_natural());
-            }
-        }
-        let mut give_up = None;
+        self.release_all(true);
         loop {
-            let mut running =
-                self.worlds.iter().filter(|w| !w.end.is_natural() && self.groups_run(w)).peekable();
             let now = Instant::now();
-            if running.peek().is_none() {
-                break;
+            // mpiexec may have killed a world some time ago, and has waited for its processes since then.
+            let mut waits = false;
+            for number in 0..self.worlds.len() {
+                let world = &self.worlds[number];
+                if !world.end.is_natural() && self.groups_run(world) {
+                    let is_killing = world.end.is_killing();
+                    let give_up = &mut self.worlds[number].left.give_up;
+                    waits |= !is_killing || *give_up.get_or_insert(now + KILLED_DELAY) > now;
+                }
             }
-            let all_killed = running.all(|world| world.end.is_killing());
-            if all_killed && *give_up.get_or_insert(now + KILLED_DELAY) <= now {
+            if !waits {
                 break;
             }
             self.turn_ended(Some(now + GROUP_POLL), now);
             let now = Instant::now();
             self.decide_all(|end| end.tick(now));
         }
+        // Until now the kernel has given the numbers of the groups of failed worlds to no other process.
         self.groups_ended = true;
+        self.release_all(false);
+    }
+
+    /// Releases the processes of the worlds that have not failed, or of those that have.
+    fn release_all(&mut self, is_natural: bool) {
+        for watched in &mut self.ranks {
+            if self.worlds[watched.world].end.is_natural() == is_natural
+                && let Some(process) = watched.process.take()
+            {
+                release(&process, is_natural);
+            }
+        }
     }
 
     /// Returns true if a process runs in the group of any rank of a world that is not cleared. As long as a group has

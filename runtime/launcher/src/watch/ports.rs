@@ -7,9 +7,12 @@
 //! The name of a port contains a number of the job, so that a port of another job is refused with its own message.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::AsFd;
+use std::time::Instant;
 
 use typepack_job::service::{Answer, Refused, Request};
 use typepack_job::shm::segment::Segment;
+use typepack_job::sys::stream;
 
 use super::requests::Asked;
 use super::{Job, Watched};
@@ -146,20 +149,33 @@ impl Job<'_> {
             true => (&mut port.accepting, &mut port.connecting),
             false => (&mut port.connecting, &mut port.accepting),
         };
-        let is_there = |other: &Asked| !self.ranks[other.slot].is_gone();
-        others.retain(is_there);
+        // A call that has failed waits no more, although its process runs.
+        let waits = |asked: &Asked| {
+            !self.ranks[asked.slot].is_gone() && stream::has_reader(asked.answer.as_fd())
+        };
+        if !waits(&asked) {
+            return;
+        }
+        others.retain(waits);
         let Some(other) = others.pop_front() else { return own.push_back(asked) };
         self.ports.met = self.ports.met.wrapping_add(1);
         let number = self.ports.met;
-        for (slot, with) in [(asked.slot, other.slot), (other.slot, asked.slot)] {
+        let (slots, now) = ([asked.slot, other.slot], Instant::now());
+        for (asked, with) in [(asked, slots[1]), (other, slots[0])] {
+            let slot = asked.slot;
             let (here, there) = (self.ranks[slot].world, self.ranks[with].world);
-            if here != there {
+            let has_met = self.deliver(asked, &Answer::Met { slot: with as u32, number });
+            // A rank to which nobody can tell that it has met another one cannot tell that the meeting is over.
+            if has_met && here != there {
                 self.bonds.meet(slot, there);
             }
         }
-        let slots = [asked.slot as u32, other.slot as u32];
-        self.answer(asked, &Answer::Met { slot: slots[1], number });
-        self.answer(other, &Answer::Met { slot: slots[0], number });
+        // The world of one of them may be ending already.
+        for (slot, with) in [(slots[0], slots[1]), (slots[1], slots[0])] {
+            if self.ranks[slot].world != self.ranks[with].world {
+                self.catch_up(slot, self.ranks[with].world, now);
+            }
+        }
     }
 
     /// Closes a port. The ranks that wait there get an error.

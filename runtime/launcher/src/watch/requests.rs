@@ -13,7 +13,7 @@ use typepack_job::service::{Answer, Command, Refused, Request};
 use typepack_job::shm::layout::State;
 use typepack_job::sys::channel::Bond;
 use typepack_job::sys::process::Child;
-use typepack_job::sys::stream;
+use typepack_job::sys::stream::{self, Transfer};
 
 use super::{Job, World};
 use crate::args::{self, App, Bind};
@@ -66,12 +66,18 @@ impl Job<'_> {
 
     /// Answers a request, and wakes the rank that waits for the answer.
     pub(super) fn answer(&self, asked: Asked, answer: &Answer) {
+        let _nobody_waits = self.deliver(asked, answer);
+    }
+
+    /// Does what [`Job::answer`] does. Returns false if nobody waits for the answer any more.
+    pub(super) fn deliver(&self, asked: Asked, answer: &Answer) -> bool {
         let Asked { slot, answer: pipe, .. } = asked;
-        // The pipe is empty, and the answer fits into it. If nobody reads any more, nobody waits.
-        let _nobody_waits = stream::set_nonblocking(pipe.as_fd())
+        // The pipe is empty, and the answer fits into it.
+        let written = stream::set_nonblocking(pipe.as_fd())
             .and_then(|()| stream::write(pipe.as_fd(), &answer.to_bytes()));
         drop(pipe);
         self.segment.call(slot);
+        matches!(written, Ok(Transfer::Moved(_)))
     }
 
     /// Refuses a request.

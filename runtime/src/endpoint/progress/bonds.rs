@@ -81,7 +81,7 @@ impl Endpoint {
     }
 
     /// Tells the launcher that the call is over in which this rank has met the process in slot `other` at a port. Until
-    /// then the launcher takes this rank for connected with the world of that process.
+    /// then the launcher counts this rank as connected with the world of that process.
     pub fn end_meeting(&self, other: usize) {
         for world in self.other_worlds(std::iter::once(other)) {
             self.bonds.tell(Bond::Settled, world);
@@ -157,8 +157,15 @@ impl Endpoint {
     pub fn ask(&self, awaited: &Awaited, request: &Request) -> Result<Answer> {
         drop(self.lock()?);
         let mut answer = self.launcher()?.ask(request)?;
-        let answer = self.attend_outside(awaited, || answer.look().transpose())?;
-        Ok(answer?)
+        let waited = self.attend_outside(awaited, || answer.look().transpose());
+        // If this rank has met another one nevertheless, the call is over, and the launcher must know. If no answer has
+        // come, the launcher finds out that nobody reads it.
+        if waited.is_err()
+            && let Ok(Some(Answer::Met { slot, .. })) = answer.look()
+        {
+            self.end_meeting(slot as usize);
+        }
+        Ok(waited??)
     }
 
     /// Returns the way to the launcher. Makes a job of this process if it is by itself.
