@@ -21,7 +21,7 @@ use crate::schedule;
 use crate::settings::{self, Settings, foreign_launcher, unknown_names};
 use crate::shm::segment::Segment;
 use crate::shm::{attach, attach_from_env};
-use crate::starter;
+use crate::starter::{self, Joined};
 use crate::sys::named::Entry;
 use crate::sys::{clock, fork, machine, stream, text_file};
 use crate::tools;
@@ -97,7 +97,17 @@ pub fn init() -> Result<Universe> {
     }
     let attached = match attach_from_env()? {
         Some(attached) => Some(attached),
-        None => starter::join()?,
+        None => match starter::join()? {
+            Joined::Rank(attached) => Some(attached),
+            Joined::Alone => None,
+            Joined::Apart(line) => {
+                if let Some(line) = line.filter(|_| !settings.quiet) {
+                    eprintln!("typepack: {line}");
+                }
+                // No rank can do anything, so none stays.
+                crate::sys::process::end(1)
+            }
+        },
     };
     // All ranks have the same environment, so only rank 0 prints the warning.
     if !settings.quiet
@@ -668,7 +678,7 @@ pub fn program_size() -> Option<u32> {
     match attach::is_offered() {
         Ok(true) => std::env::var(attach::APP_SIZE).ok()?.parse().ok(),
         // Another launcher tells the programs of the ranks when all ranks have joined.
-        Ok(false) => (!starter::is_offered()).then_some(1),
+        Ok(false) => starter::is_offered().is_ok_and(|is_offered| !is_offered).then_some(1),
         Err(_) => None,
     }
 }

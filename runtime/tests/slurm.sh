@@ -8,7 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 [ $# -gt 0 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; }
 [ "$(id -u)" = 0 ] || { echo "slurm: skipped: not root" >&2; exit 77; }
-unshare --mount --pid --fork --mount-proc true 2>/dev/null || { echo "slurm: skipped: the system permits no namespaces" >&2; exit 77; }
+command -v ip >/dev/null || { echo "slurm: skipped: no program ip (iproute2)" >&2; exit 77; }
+unshare --mount --net --pid --fork --mount-proc true 2>/dev/null || { echo "slurm: skipped: the system permits no namespaces" >&2; exit 77; }
 folder=$PWD/target/slurm
 if [ ! -e "$folder/root/usr/sbin/slurmstepd" ]; then
   mkdir -p "$folder/archives/partial" "$folder/root"
@@ -17,12 +18,16 @@ if [ ! -e "$folder/root/usr/sbin/slurmstepd" ]; then
   for package in "$folder"/archives/*.deb; do dpkg -x "$package" "$folder/root"; done
   ln -sf slurmstepd-wlm "$folder/root/usr/sbin/slurmstepd"
 fi
-exec unshare --mount --pid --fork --kill-child --mount-proc bash -c '
+place=$(mktemp -d)
+trap 'rmdir "$place"' EXIT
+# A network of its own: Slurm's ports are its own, and nobody outside reaches its services.
+unshare --mount --net --pid --fork --kill-child --mount-proc bash -c '
 set -eu
-folder=$1 ranks=$2; shift 2
+folder=$1 place=$2 ranks=$3; shift 3
 mount --make-rprivate /
+ip link set lo up
 mount -t overlay overlay -o "lowerdir=$folder/root/usr:/usr" /usr
-place=/run/slurm-of-typepack; mkdir -p $place; mount -t tmpfs tmpfs $place; mkdir $place/state $place/spool
+mount -t tmpfs tmpfs $place; mkdir $place/state $place/spool
 host=$(hostname -s)
 { cat /etc/hosts; echo "127.0.0.1 $host"; } >$place/hosts; mount --bind $place/hosts /etc/hosts
 head -c 128 /dev/urandom >$place/munge.key; chmod 600 $place/munge.key
@@ -59,4 +64,4 @@ slurmd-wlm >>$place/out 2>&1
 for try in $(seq 60); do [ "$(timeout 2 sinfo -h -o %T 2>>$place/out)" = idle ] && break; sleep 0.2; done
 timeout 3 sinfo -h >/dev/null || { cat $place/out $place/*.log >&2; exit 1; }
 code=0; timeout 120 srun --mpi=pmi2 -n "$ranks" "$@" || code=$?
-exit $code' _ "$folder" "${RANKS:-4}" "$@"
+exit $code' _ "$folder" "$place" "${RANKS:-4}" "$@"

@@ -13,6 +13,7 @@ use crate::job::mpiexec;
 use typepack::io::{File, Mode};
 use typepack::rma::WindowOf;
 use typepack::{Command as Program, Communicator, Op, Source, Tag, Universe};
+use typepack_test_support::skipped::skipped;
 
 /// The name of the environment variable that contains the role.
 const ROLE: &str = "STARTED_TEST_ROLE";
@@ -33,7 +34,7 @@ fn hydras() -> Vec<PathBuf> {
     let found = ["mpich", "debian-mpich"].map(|peer| peers.join(peer).join("bin/mpiexec"));
     let found: Vec<PathBuf> = found.into_iter().filter(|path| path.exists()).collect();
     if found.is_empty() {
-        eprintln!("skipped: no MPICH in target/peers (scripts/bench peers mpich)");
+        skipped("no MPICH in target/peers (scripts/bench peers mpich)");
     }
     found
 }
@@ -55,10 +56,18 @@ fn job(launcher: &Path, ranks: usize, role: &str, wrapper: &[&str]) -> Command {
 #[test]
 fn as_started_rank() {
     let Ok(role) = std::env::var(ROLE) else { return };
+    if role == "fork" {
+        fork_before_init();
+    }
     let universe = match typepack::init() {
         Ok(universe) => universe,
         Err(error) => {
             println!("refused: {error}");
+            if role == "stay" {
+                let signs = Signs::of_this_rank();
+                signs.make(&format!("refused-{}", std::env::var("PMI_RANK").expect("a rank")));
+                signs.wait_for("go", 1);
+            }
             std::process::exit(4);
         }
     };
@@ -106,6 +115,14 @@ fn as_started_rank() {
             world.barrier().expect("a barrier");
         }
         "spawn" => spawn(&universe),
+        "fork" => {
+            world.barrier().expect("a barrier");
+            // The other process of this rank joins while this one has.
+            let signs = Signs::of_this_rank();
+            signs.make(&format!("joined-{number}"));
+            signs.wait_for("refused", 2);
+            world.barrier().expect("a barrier");
+        }
         "spawn and wait" => {
             let children = spawned(&world);
             Signs::of_this_rank().make(&format!("joined-parent-{number}"));
@@ -122,6 +139,27 @@ fn as_started_rank() {
         }
         _ => wait_for_ever(&world),
     }
+}
+
+/// Makes a second process of this rank, which tries to join when the rank has joined.
+fn fork_before_init() {
+    let number = std::env::var("PMI_RANK").expect("a rank");
+    let parent = std::process::id();
+    // SAFETY: the other threads of this test program hold no lock that the child needs: they wait for the test.
+    if unsafe { libc::fork() } != 0 {
+        return;
+    }
+    let signs = Signs::of_this_rank();
+    signs.wait_for("joined", 2);
+    let error = typepack::init().map(drop).expect_err("the rank has joined");
+    let why = format!("process {parent} has already joined this job as rank {number}");
+    if error.to_string().contains(&why) {
+        signs.make(&format!("refused-{number}"));
+    } else {
+        println!("not {why:?}: {error}");
+    }
+    // SAFETY: `_exit` has no conditions.
+    unsafe { libc::_exit(0) };
 }
 
 /// Starts two processes that have the same role.
@@ -284,7 +322,24 @@ fn an_abort_ends_all_ranks() {
         let done = run(job(&hydra, 3, "abort", &[]));
         assert_eq!((done.code, done.left.len()), (9, 0), "{done:?}");
         assert!(!done.out.contains("told"), "{done:?}");
+        expect_a_rank_is_blamed(&done.err);
     }
+}
+
+/// Checks that a job of hydra ends because a rank is killed, and that no line says something else.
+#[test]
+fn a_rank_that_dies_is_blamed_and_not_the_launcher() {
+    for hydra in hydras() {
+        let done = run(job(&hydra, 3, "kill", &[]));
+        assert_ne!((done.code, done.left.len()), (0, 0), "{done:?}");
+        expect_a_rank_is_blamed(&done.err);
+    }
+}
+
+/// Hydra may close what the ranks print before the line of typepack comes, so there is one line or none.
+fn expect_a_rank_is_blamed(err: &str) {
+    let lines: Vec<&str> = err.lines().filter(|line| line.contains("typepack: ")).collect();
+    assert!(lines.len() <= 1 && lines.iter().all(|line| line.contains("typepack: rank ")), "{err}");
 }
 
 /// Checks that a job of hydra ends whatever process of it is killed: hydra's `mpiexec` and its proxy, the process that
@@ -302,6 +357,22 @@ fn nothing_is_left_whoever_is_killed() {
             let done = job.finish();
             assert_ne!(done.code, 0, "{victim}: {done:?}");
             assert!(!done.out.contains("has everything"), "{done:?}");
+        }
+    }
+}
+
+/// Checks that nothing is left of the only rank of a launcher and of its children if the launcher is killed.
+#[test]
+fn the_end_of_the_launcher_is_the_end_of_its_only_rank() {
+    for hydra in hydras() {
+        for victim in ["mpiexec", "hydra_pmi_proxy"] {
+            let signs = Signs::new();
+            let job = start(signs.given(job(&hydra, 1, "spawn and wait", &[])));
+            signs.wait(&job, "joined", 3);
+            kill(victim_of(&job, victim), libc::SIGKILL);
+            job.expect_gone();
+            let done = job.finish();
+            assert_ne!(done.code, 0, "{victim}: {done:?}");
         }
     }
 }
@@ -465,19 +536,36 @@ fn the_launcher_learns_of_abort_and_finalize() {
     }
 }
 
-/// Checks that ranks on two machines end with one line that names them.
+/// Checks that ranks on two machines end with one line that names them, unless the user wants no such lines.
 #[test]
 fn ranks_on_two_machines_end_with_one_line() {
-    let ends = fake(3, "everything", |_, line| {
-        line.contains("cmd=get ").then_some(())?;
-        line.ends_with("key=typepack-machine-2")
-            .then(|| "cmd=get_result rc=0 value=other/far\n".into())
-    })
-    .finish();
-    assert!(ends.iter().all(|end| end.0 == Some(1)), "{ends:?}");
-    let lines: Vec<&str> = ends.iter().flat_map(|end| end.2.lines()).collect();
-    assert_eq!(lines.len(), 1, "{ends:?}");
-    assert!(ends[0].2.contains("run on 2 machines (") && ends[0].2.contains(", far)"), "{ends:?}");
+    for is_quiet in [false, true] {
+        let odd: fake_pmi::Odd = |_, line| {
+            line.contains("cmd=get ").then_some(())?;
+            line.ends_with("key=typepack-machine-2")
+                .then(|| "cmd=get_result rc=0 value=other/far\n".into())
+        };
+        let [exe, arguments @ ..] = rank();
+        mpiexec();
+        let command = |_| {
+            let mut command = Command::new(&exe);
+            command.args(&arguments).env(ROLE, "everything");
+            if is_quiet {
+                command.env("TYPEPACK_QUIET", "1");
+            }
+            command
+        };
+        let ends = fake_pmi::start(3, command, odd).finish();
+        assert!(ends.iter().all(|end| end.0 == Some(1)), "{ends:?}");
+        let lines: Vec<&str> = ends.iter().flat_map(|end| end.2.lines()).collect();
+        assert_eq!(lines.len(), usize::from(!is_quiet), "{ends:?}");
+        let (first, has) = (&ends[0].2, !is_quiet);
+        assert_eq!(
+            first.contains("run on 2 machines (") && first.contains(", far)"),
+            has,
+            "{ends:?}"
+        );
+    }
 }
 
 /// Checks that an odd answer is one clear error at the rank that gets it, and hangs no other rank.
@@ -516,6 +604,47 @@ fn odd_answers_are_errors() {
     }
 }
 
+/// Checks that the other ranks learn that there is no job, also while the first rank, which is refused, lives on.
+#[test]
+fn a_refused_first_rank_that_stays_hangs_nobody() {
+    let signs = Signs::new();
+    let odd: fake_pmi::Odd = |rank, line| {
+        let asks = rank == 0 && line.ends_with("key=typepack-machine-1");
+        (asks && line.starts_with("cmd=get ")).then(|| "cmd=get_result rc=-1\n".to_owned())
+    };
+    let launcher = fake_with(3, "stay", odd, Some(&signs));
+    signs.wait_for("refused", 3);
+    signs.make("go");
+    let ends = launcher.finish();
+    assert!(ends.iter().all(|end| end.0 == Some(4)), "{ends:?}");
+    assert!(ends[0].1.contains("refuses it"), "{ends:?}");
+    assert!(ends[1].1.contains("the first rank cannot start mpiexec"), "{ends:?}");
+}
+
+/// Checks that a rank that is refused before the others can know it asks the launcher to end them.
+#[test]
+fn a_refused_rank_that_stays_asks_the_launcher_to_end_the_others() {
+    let signs = Signs::new();
+    let odd: fake_pmi::Odd =
+        |rank, line| (rank == 1 && line == "cmd=get_maxes").then(|| "cmd=maxes rc=-1\n".to_owned());
+    let launcher = fake_with(2, "stay", odd, Some(&signs));
+    signs.wait_for("refused-1", 1);
+    wait_until(|| launcher.commands(1).iter().any(|line| line == "cmd=abort exitcode=1"));
+    // Launchers end the other ranks then. This one closes its connections.
+    launcher.vanish();
+    signs.make("go");
+    let ends = launcher.finish();
+    assert!(ends.iter().all(|end| end.0 == Some(4)), "{ends:?}");
+}
+
+/// Checks that of two processes with one connection to the launcher, one is the rank, and the other learns who that is.
+#[test]
+fn one_of_two_processes_of_a_rank_joins() {
+    let signs = Signs::new();
+    let ends = fake_with(2, "fork", |_, _| None, Some(&signs)).finish();
+    assert!(ends.iter().all(|end| (end.0, end.2.as_str()) == (Some(0), "")), "{ends:?}");
+}
+
 #[test]
 fn children_of_ranks_are_refused() {
     let ends = fake(2, "child", |_, _| None).finish();
@@ -539,6 +668,9 @@ fn without_the_protocol_ranks_are_alone_and_say_so() {
     };
     let several = alone(&[("PMI_RANK", "1"), ("PMI_SIZE", "4")]);
     assert!(several.starts_with("typepack: PMI_SIZE is set"), "{several}");
+    // The line is silenced like the others.
+    let quiet = alone(&[("PMI_RANK", "1"), ("PMI_SIZE", "4"), ("TYPEPACK_QUIET", "1")]);
+    assert_eq!(quiet, "");
     // A process by itself asks nobody.
     assert_eq!(alone(&[("PMI_FD", "99"), ("PMI_RANK", "0"), ("PMI_SIZE", "1")]), "");
 }

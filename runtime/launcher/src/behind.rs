@@ -17,7 +17,7 @@ use std::env;
 use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use typepack_job::starter::messages::{self, ARGUMENT, Greeting, Hello, MESSAGE_M
 use typepack_job::sys::channel::{self, LauncherEnd};
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
 use typepack_job::sys::process::{self, CpuSet};
-use typepack_job::sys::{detach, local_socket, machine, signal};
+use typepack_job::sys::{detach, inspect, local_socket, machine, signal};
 
 use crate::about;
 use crate::args::{self, Request, Surroundings};
@@ -64,9 +64,25 @@ struct Expected {
 }
 
 impl Expected {
-    fn of(pid: i32) -> io::Result<Self> {
-        let pid = rustix::process::Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(Self { pid, pidfd: process::watch(pid)? })
+    /// Takes hold of the process of a rank.
+    ///
+    /// # Errors
+    ///
+    /// Returns the kernel's error: `ESRCH` if the process has ended, also if another process has got its number meanwhile, and
+    /// `EMFILE` if there are no more descriptors.
+    fn of(told: messages::Process) -> io::Result<Self> {
+        let number = i32::try_from(told.pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let pid = rustix::process::Pid::from_raw(number).ok_or(io::ErrorKind::InvalidInput)?;
+        let pidfd = process::watch(pid)?;
+        // The descriptor keeps its process. So if the number has the right process now, the descriptor has it, too, unless it has
+        // ended.
+        let is_other = |started| {
+            told.started != 0 && started != told.started && !process::has_ended(pidfd.as_fd())
+        };
+        if inspect::started(number).is_some_and(is_other) {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(Self { pid, pidfd })
     }
 }
 
@@ -97,7 +113,15 @@ pub fn run() -> Result<u8, String> {
     // 2. Tell the first rank who this is, and learn which processes the ranks are.
     let tell = |message: &[u8]| local_socket::send(setup.as_fd(), message, &[]);
     tell(&Greeting::own().to_bytes()).map_err(failed("the first rank has ended"))?;
-    let Some(expected) = expect(&setup)? else { return Ok(1) };
+    let refused = |reason: String| {
+        let _ended = tell(&messages::refusal(&reason));
+        Ok(1)
+    };
+    let expected = match expect(&setup) {
+        Ok(Some(expected)) => expected,
+        Ok(None) => return Ok(1),
+        Err(reason) => return refused(reason),
+    };
     let ranks = expected.len();
     let mut outputs = Outputs::standard().named("typepack");
     let found = plan(ranks, outputs.is_terminal(Stream::Err)).and_then(|plan| {
@@ -107,30 +131,29 @@ pub fn run() -> Result<u8, String> {
     });
     let ((plan, watchdog), listener, name) = match found {
         Ok(found) => found,
-        Err(reason) => {
-            let _ended = tell(&messages::refusal(&reason));
-            return Ok(1);
-        }
+        Err(reason) => return refused(reason),
     };
     tell(name.as_bytes()).map_err(failed("the first rank has ended"))?;
 
     // 3. Wait for all ranks. If one of them ends, the others learn of it when this process closes their connections.
-    let Some(arrived) =
-        gather(&setup, &listener, expected).map_err(failed("cannot wait for the ranks"))?
-    else {
+    let Some(arrived) = gather((&setup, signals.as_fd()), &listener, expected) else {
         return Ok(1);
     };
     drop((listener, setup));
 
     // 4. Make the job, and let the ranks in. This process, and the ranks that it starts unbound, may use all CPUs that one
     //    of these ranks may use; until now it was bound like the first one.
-    let (table, places, usable) = places(&arrived);
+    let Some((table, places, usable)) = places(&arrived) else {
+        let reason = "the system does not tell on which CPUs the ranks may run";
+        arrived.iter().for_each(|rank| refuse(&rank.said.connection, reason));
+        return Ok(1);
+    };
     let _stays_there = process::run_on(&usable);
     let bound: Option<Vec<Core>> = places.iter().cloned().collect();
     let cores = bound
         .map_or_else(Reservation::default, |bound| core_reservation::reserve_listed(&table, bound));
     let flags = start::flags(&plan, &table, &cores, &outputs);
-    let made = start::make(ranks, &table, flags).and_then(|made| {
+    let made = start::make(ranks, &table, flags, false).and_then(|made| {
         made.segment.add_world(0, ranks).map_err(|error| error.to_string())?;
         Ok(made)
     });
@@ -180,12 +203,24 @@ fn expect(setup: &OwnedFd) -> Result<Option<Vec<Expected>>, String> {
         let cannot = failed("cannot use standard output");
         detach::use_as_outputs(out.as_fd(), err.as_fd()).map_err(cannot)?;
     }
-    let mut expected = Vec::with_capacity(ranks);
+    let mut expected: Vec<Expected> = Vec::with_capacity(ranks);
     while expected.len() < ranks {
-        let (message, _) = receive().map_err(failed("no processes"))?;
-        let Some(pids) = messages::parse_pids(&message) else { return Ok(None) };
-        for pid in pids {
-            expected.push(Expected::of(pid).map_err(failed("a rank has ended"))?);
+        let (message, _) = receive().map_err(failed("cannot learn the processes of the ranks"))?;
+        if message.is_empty() {
+            return Ok(None);
+        }
+        let told = messages::parse_processes(&message).ok_or_else(|| {
+            let rank = expected.len();
+            format!("the launcher's table has no processes for the ranks from {rank} on")
+        })?;
+        for process in told {
+            let rank = expected.len();
+            expected.push(Expected::of(process).map_err(|error| match error.raw_os_error() {
+                Some(libc::ESRCH) => {
+                    format!("rank {rank} (process {}) has ended early", process.pid)
+                }
+                _ => format!("cannot watch rank {rank} (process {}): {error}", process.pid),
+            })?);
         }
     }
     expected.truncate(ranks);
@@ -229,44 +264,71 @@ fn refuse(connection: &OwnedFd, reason: &str) {
 }
 
 /// Waits until the ranks `expected` have said hello, and returns them in the order of their numbers. Returns `None` if one of
-/// them ends before, or if the first rank closes the connection `setup`; those that have said hello learn why.
+/// them ends before, if the first rank closes the connection `setup`, if a signal comes, and if the system refuses a call;
+/// those that have said hello learn why.
 fn gather(
-    setup: &OwnedFd,
+    (setup, signals): (&OwnedFd, BorrowedFd<'_>),
     listener: &OwnedFd,
     expected: Vec<Expected>,
-) -> io::Result<Option<Vec<Arrived>>> {
-    let mut waiting: Vec<OwnedFd> = Vec::new();
+) -> Option<Vec<Arrived>> {
     let mut hellos: Vec<Option<Said>> = expected.iter().map(|_| None).collect();
+    match hear((setup, signals), listener, &expected, &mut hellos) {
+        Ok(()) => {
+            let arrived = expected.into_iter().zip(hellos.into_iter().flatten());
+            let arrived =
+                arrived.map(|(rank, said)| Arrived { said, pid: rank.pid, pidfd: rank.pidfd });
+            Some(arrived.collect())
+        }
+        Err(reason) => {
+            hellos.iter().flatten().for_each(|said| refuse(&said.connection, &reason));
+            None
+        }
+    }
+}
+
+/// Waits until `hellos` has the hello of each of the ranks `expected`.
+///
+/// # Errors
+///
+/// Returns the reason why it waits no longer.
+fn hear(
+    (setup, signals): (&OwnedFd, BorrowedFd<'_>),
+    listener: &OwnedFd,
+    expected: &[Expected],
+    hellos: &mut [Option<Said>],
+) -> Result<(), String> {
+    let mut waiting: Vec<OwnedFd> = Vec::new();
+    let cannot = failed("cannot wait for the ranks");
     while hellos.iter().any(Option::is_none) {
         let mut fds: Vec<PollFd<'_>> =
             expected.iter().map(|rank| PollFd::new(&rank.pidfd, PollFlags::IN)).collect();
         let said = hellos.iter().flatten().map(|said| &said.connection);
         fds.extend(said.chain([setup]).map(|fd| PollFd::new(fd, PollFlags::RDHUP)));
+        fds.push(PollFd::from_borrowed_fd(signals, PollFlags::IN));
         let first = fds.len();
         fds.extend(waiting.iter().chain([listener]).map(|fd| PollFd::new(fd, PollFlags::IN)));
-        poll::wait(&mut fds, None)?;
+        poll::wait(&mut fds, None).map_err(&cannot)?;
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
         if let Some(ended) = ready[..first].iter().position(|ready| *ready) {
-            let reason = match ended < expected.len() {
-                true => format!("rank {ended} has ended early"),
-                false => "a rank has given up".to_owned(),
-            };
-            hellos.iter().flatten().for_each(|said| refuse(&said.connection, &reason));
-            return Ok(None);
+            return Err(match ended {
+                rank if rank < expected.len() => format!("rank {rank} has ended early"),
+                at if at + 1 == first => "a signal has ended it".to_owned(),
+                _ => "a rank has given up".to_owned(),
+            });
         }
         let mut ready = ready[first..].iter().copied();
         let mut silent = Vec::new();
         for connection in waiting {
             if !ready.next().unwrap_or(false) {
                 silent.push(connection);
-            } else if let Some((rank, said)) = listen_to(connection, &expected, &hellos) {
+            } else if let Some((rank, said)) = listen_to(connection, expected, hellos) {
                 hellos[rank] = Some(said);
             }
         }
         waiting = silent;
         if ready.next().unwrap_or(false) {
-            while let Some(connection) = local_socket::accept(listener.as_fd())? {
+            while let Some(connection) = local_socket::accept(listener.as_fd()).map_err(&cannot)? {
                 // A process of another user gets no answer.
                 if local_socket::peer(connection.as_fd()).is_ok_and(|peer| peer.is_own_user) {
                     waiting.push(connection);
@@ -274,10 +336,7 @@ fn gather(
             }
         }
     }
-    let arrived = expected.into_iter().zip(hellos.into_iter().flatten());
-    Ok(Some(
-        arrived.map(|(rank, said)| Arrived { said, pid: rank.pid, pidfd: rank.pidfd }).collect(),
-    ))
+    Ok(())
 }
 
 /// Reads the hello of a process. Returns `None` if the process is none of the ranks `expected` that have not said it; it
@@ -313,12 +372,15 @@ fn listen_to(
 }
 
 /// Returns the table of the machine, the place of each rank that is bound to some of the CPUs on which the ranks may run, and
-/// all these CPUs.
-fn places(ranks: &[Arrived]) -> (Vec<CpuInfo>, Vec<Option<Core>>, CpuSet) {
+/// all these CPUs. Returns `None` if the system does not tell of any rank where it may run.
+fn places(ranks: &[Arrived]) -> Option<(Vec<CpuInfo>, Vec<Option<Core>>, CpuSet)> {
     let cpus_of = |rank: &Arrived| process::allowed_cpus_of(rank.pid.as_raw_nonzero().get()).ok();
     let sets: Vec<Option<CpuSet>> = ranks.iter().map(cpus_of).collect();
     let union: BTreeSet<usize> = sets.iter().flatten().flat_map(CpuSet::iter).collect();
     let union: Vec<usize> = union.into_iter().collect();
+    if union.is_empty() {
+        return None;
+    }
     let usable = CpuSet::new(&union);
     let table = topology::discover(Some(&usable));
     let place = |set: Option<CpuSet>| {
@@ -327,7 +389,7 @@ fn places(ranks: &[Arrived]) -> (Vec<CpuInfo>, Vec<Option<Core>>, CpuSet) {
         (cpus.len() < union.len()).then_some(Core { cpus, info })
     };
     let places = sets.into_iter().map(place).collect();
-    (table, places, usable)
+    Some((table, places, usable))
 }
 
 /// Gives a rank the memory of the job.
@@ -354,4 +416,120 @@ fn let_in(
     let _ended = local_socket::send(rank.said.connection.as_fd(), READY, &[segment.fd()]);
     let control = LauncherEnd::of(rank.said.connection)?;
     Ok(Adopted { control, pid: rank.pid, pidfd: rank.pidfd, starter: rank.said.starter })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    /// A child of the test that ends when it is told.
+    fn child() -> Child {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("a process")
+    }
+
+    fn of(pid: u32) -> messages::Process {
+        let started = inspect::started(pid.try_into().expect("a number")).expect("a process");
+        messages::Process { pid, started }
+    }
+
+    /// A connection to a listener, and what it accepts.
+    fn connected(listener: &OwnedFd, name: &str) -> (OwnedFd, OwnedFd) {
+        let ours = local_socket::connect(name).expect("a connection");
+        let theirs = local_socket::accept(listener.as_fd()).expect("an answer");
+        (ours, theirs.expect("a connection"))
+    }
+
+    fn hello(connection: &OwnedFd, rank: u32) {
+        let hello = Hello { rank, program: None };
+        local_socket::send(connection.as_fd(), &hello.to_bytes(), &[]).expect("room");
+    }
+
+    fn answer(connection: &OwnedFd) -> String {
+        let mut buffer = [0; MESSAGE_MAX];
+        let (len, _) = local_socket::receive(connection.as_fd(), &mut buffer).expect("an answer");
+        messages::parse_refusal(&buffer[..len]).expect("a refusal")
+    }
+
+    fn unused() -> OwnedFd {
+        signal::descriptor(&signal::SignalSet::new(&[])).expect("a descriptor")
+    }
+
+    #[test]
+    fn a_process_that_has_another_ones_number_is_no_rank() {
+        let mut other = of(std::process::id());
+        assert!(Expected::of(other).is_ok());
+        other.started += 1;
+        let error = Expected::of(other).err().expect("another process");
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+        other.started = 0;
+        assert!(Expected::of(other).is_ok(), "the time is not known");
+    }
+
+    #[test]
+    fn strange_and_second_hellos_are_refused() {
+        let name = name();
+        let listener = local_socket::listen(&name).expect("a name");
+        let mut child = child();
+        let own = || Expected::of(of(std::process::id())).expect("a process");
+        let expected = [own(), Expected::of(of(child.id())).expect("a process")];
+        let mut hellos = [None, None];
+        for (rank, why) in [(1, "rank 1 is another process"), (2, "rank 2 of 2")] {
+            let (ours, theirs) = connected(&listener, &name);
+            hello(&ours, rank);
+            assert!(listen_to(theirs, &expected, &hellos).is_none());
+            assert_eq!(answer(&ours), why);
+        }
+        let (first, theirs) = connected(&listener, &name);
+        hello(&first, 0);
+        let (rank, said) = listen_to(theirs, &expected, &hellos).expect("a rank");
+        hellos[rank] = Some(said);
+        let (second, theirs) = connected(&listener, &name);
+        hello(&second, 0);
+        assert!(listen_to(theirs, &expected, &hellos).is_none());
+        assert_eq!(answer(&second), "rank 0 has joined already");
+        let (odd, theirs) = connected(&listener, &name);
+        local_socket::send(odd.as_fd(), b"hello", &[]).expect("room");
+        assert!(listen_to(theirs, &expected, &hellos).is_none());
+        assert_eq!(answer(&odd), "the message is not that of a rank");
+        child.kill().and_then(|()| child.wait()).expect("an end");
+    }
+
+    /// A rank may end after it has told its process and before it says hello.
+    #[test]
+    fn a_rank_that_never_says_hello_hangs_nobody() {
+        let name = name();
+        let listener = local_socket::listen(&name).expect("a name");
+        let mut child = child();
+        let own = Expected::of(of(std::process::id())).expect("a process");
+        let expected = vec![own, Expected::of(of(child.id())).expect("a process")];
+        child.kill().and_then(|()| child.wait()).expect("an end");
+        let (setup, _first) = local_socket::pair().expect("a connection");
+        let ours = local_socket::connect(&name).expect("a connection");
+        hello(&ours, 0);
+        let signals = unused();
+        // It may see the end before the hello; then the rank's connection is closed without a word.
+        assert!(gather((&setup, signals.as_fd()), &listener, expected).is_none());
+    }
+
+    /// A signal ends the wait for ranks, which all learn of it.
+    #[test]
+    fn a_signal_ends_the_wait_for_ranks() {
+        let name = name();
+        let listener = local_socket::listen(&name).expect("a name");
+        let mut child = child();
+        let expected = [
+            Expected::of(of(std::process::id())).expect("a process"),
+            Expected::of(of(child.id())).expect("a process"),
+        ];
+        let (setup, _first) = local_socket::pair().expect("a connection");
+        // What is readable stands for the descriptor of signals here.
+        let (signals, sender) = local_socket::pair().expect("a connection");
+        local_socket::send(sender.as_fd(), b"x", &[]).expect("room");
+        let mut hellos = [None, None];
+        let heard = hear((&setup, signals.as_fd()), &listener, &expected, &mut hellos);
+        assert_eq!(heard, Err("a signal has ended it".to_owned()));
+        child.kill().and_then(|()| child.wait()).expect("an end");
+    }
 }

@@ -188,7 +188,7 @@ fn run() -> Result<u8, Refusal> {
     let refused = |message| Refusal(message, 1);
     let flags = start::flags(&job, table, &reserved, &outputs);
     let start::Made { segment, input, stdin } =
-        start::make(ranks, table, flags).map_err(refused)?;
+        start::make(ranks, table, flags, true).map_err(refused)?;
     let (job, descriptors) = (Rc::<args::Job>::from(job), (signals.as_fd(), input));
     let mut running =
         watch::Job::new(segment, &mut outputs, descriptors, (job.clone(), watchdog), &machine);

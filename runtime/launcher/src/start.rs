@@ -126,13 +126,19 @@ fn failed(what: &str) -> impl Fn(io::Error) -> String + '_ {
 }
 
 /// Makes a job that begins with `ranks` ranks: the shared memory and the connection to standard input. `table` is the
-/// topology table of the machine; mpiexec passes `flags` to the ranks through the segment.
+/// topology table of the machine; mpiexec passes `flags` to the ranks through the segment. `is_ancestor` is true if all ranks
+/// will be descendants of this process, so that they can name each other to the system by its number.
 ///
 /// # Errors
 ///
 /// Returns a one-line message if the job cannot be made.
-pub fn make(ranks: usize, table: &[CpuInfo], flags: JobFlags) -> Result<Made, String> {
-    let launcher = process::own_id().unsigned_abs();
+pub fn make(
+    ranks: usize,
+    table: &[CpuInfo],
+    flags: JobFlags,
+    is_ancestor: bool,
+) -> Result<Made, String> {
+    let launcher = if is_ancestor { process::own_id().unsigned_abs() } else { 0 };
     let segment =
         Segment::create(ranks, table, flags, launcher).map_err(|error| error.to_string())?;
     let (stdin, stdin_writer) = stream::pipe().map_err(failed("cannot make a pipe"))?;

@@ -83,7 +83,8 @@ pub struct Header {
     pub cpus: AtomicU32,
     /// `FLAG_*` bits.
     pub flags: AtomicU32,
-    /// Process id of the launcher; 0 in a singleton, a job of one process that no launcher started.
+    /// Process id of the launcher, of which all ranks are descendants; 0 if they are not, and in a singleton, a job of one
+    /// process that no launcher started.
     pub launcher: AtomicU32,
     /// Size of the heap of one slot in bytes; a multiple of [`HUGE_PAGE`].
     pub heap: AtomicU64,

@@ -62,7 +62,7 @@ pub struct Segment {
 impl Segment {
     /// Makes the segment of a job of `ranks` ranks on a machine with the given CPUs.
     ///
-    /// `launcher` is the process id of `mpiexec`, or 0 for a singleton. CPUs numbered [`MAX_CPUS`] or higher
+    /// `launcher` is the process id of `mpiexec`, or 0 for a singleton and if the ranks are no descendants of `mpiexec`. CPUs numbered [`MAX_CPUS`] or higher
     /// get no row in the topology table.
     ///
     /// # Errors
@@ -379,7 +379,7 @@ impl Segment {
         cpus.filter(|(_, cpu)| cpu.allowed)
     }
 
-    /// Returns the process id of the launcher, or `None` if the job has no launcher.
+    /// Returns the process id of the launcher, of which all ranks are descendants, or `None` if there is no such launcher.
     pub fn launcher(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.header().launcher.load(Ordering::Relaxed))
     }

@@ -1,13 +1,13 @@
-//! On which machine a rank runs, as a value of the launcher's table.
+//! On which machine a rank runs, and as which process, as a value of the launcher's table.
 //!
 //! The ranks of a job share memory, so all must run under one kernel, and must see each other's processes and sockets.
 //! Names of machines do not tell that: containers have names of their own. So a rank gives the number that its kernel drew
 //! when it started, and the numbers of its namespaces; the name is for messages.
 
 use std::collections::BTreeSet;
-use std::fs;
 
-use crate::sys::{machine, process};
+use super::messages::Process;
+use crate::sys::{inspect, machine, process};
 
 /// Maximum length in bytes of what identifies a machine, and of its name.
 const PART_MAX: usize = 100;
@@ -18,28 +18,26 @@ pub struct Machine {
     /// Two ranks with the same text can share memory.
     identity: String,
     name: String,
-    /// The number of the rank's process, or 0 if the value had none.
-    pub pid: u32,
+    /// The rank's process. Its number is 0 if the value had none.
+    pub process: Process,
 }
 
 impl Machine {
     /// Returns the machine of this process.
     pub fn own() -> Self {
         let name = String::from_utf8_lossy(&machine::host_name()).into_owned();
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let space = |kind: &str| {
-            let link = fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
-            link.to_string_lossy().chars().filter(char::is_ascii_digit).collect::<String>()
-        };
+        let boot = machine::boot_number();
         // Without a number of the kernel, only the name is left.
-        let kernel = if boot.trim().is_empty() { name.clone() } else { boot };
-        let identity = clean(&format!("{}-{}-{}", kernel.trim(), space("net"), space("pid")));
-        Self { identity, name: clean(&name), pid: process::own_id().unsigned_abs() }
+        let kernel = if boot.is_empty() { &name } else { &boot };
+        let (net, pid) = (machine::namespace("net"), machine::namespace("pid"));
+        let identity = clean(&format!("{kernel}-{net}-{pid}"));
+        Self { identity, name: clean(&name), process: own_process() }
     }
 
     /// Returns the value for the table.
     pub fn to_value(&self) -> String {
-        format!("{}/{}/{}", self.identity, self.name, self.pid)
+        let Process { pid, started } = self.process;
+        format!("{}/{}/{pid}/{started}", self.identity, self.name)
     }
 
     /// Reads a value of the table.
@@ -47,8 +45,15 @@ impl Machine {
         let mut parts = value.split('/');
         let mut part = || parts.next().unwrap_or_default();
         let (identity, name) = (clean(part()), clean(part()));
-        Self { identity, name, pid: part().parse().unwrap_or(0) }
+        let (pid, started) = (part().parse().unwrap_or(0), part().parse().unwrap_or(0));
+        Self { identity, name, process: Process { pid, started } }
     }
+}
+
+/// Returns this process.
+pub fn own_process() -> Process {
+    let pid = process::own_id();
+    Process { pid: pid.unsigned_abs(), started: inspect::started(pid).unwrap_or(0) }
 }
 
 /// Returns the text without characters that a table or a terminal may take for something else.
@@ -105,7 +110,7 @@ mod tests {
         let line = several(&[of("k-1-1/a"), of("k-2-1/a")]).expect("two");
         assert!(line.contains("2 containers"), "{line}");
         let hostile = of("x\u{1b}[2J/\u{7}beep");
-        assert_eq!(hostile.to_value(), "x__2J/_beep/0");
+        assert_eq!(hostile.to_value(), "x__2J/_beep/0/0");
         let many: Vec<Machine> =
             (0..100).map(|n| of(&format!("k{n}/{}", "n".repeat(90)))).collect();
         assert!(several(&many).expect("many").len() < 1200);

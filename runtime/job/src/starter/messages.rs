@@ -58,13 +58,29 @@ impl Greeting {
     }
 }
 
+/// The process of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it was started ([`inspect::started`](crate::sys::inspect::started)), or 0 if that is not known. Another process
+    /// with the same number has another time.
+    pub started: u64,
+}
+
+/// Number of bytes of a [`Process`] in a message.
+const PROCESS_BYTES: usize = 12;
+
 /// Returns the messages that tell the watcher the processes of the ranks. The first one says only how many ranks there are;
-/// each other one has numbers of processes, in the order of the ranks.
-pub fn setup(pids: &[u32]) -> impl Iterator<Item = Vec<u8>> {
+/// each other one has processes, in the order of the ranks.
+pub fn setup(processes: &[Process]) -> impl Iterator<Item = Vec<u8>> {
     // The cast is exact, because a job has at most 2^12 ranks.
-    let ranks = (pids.len() as u32).to_le_bytes().to_vec();
-    let words = |pids: &[u32]| pids.iter().flat_map(|pid| pid.to_le_bytes()).collect();
-    std::iter::once(ranks).chain(pids.chunks(MESSAGE_MAX / 4).map(words))
+    let ranks = (processes.len() as u32).to_le_bytes().to_vec();
+    let bytes = |process: &Process| {
+        process.pid.to_le_bytes().into_iter().chain(process.started.to_le_bytes())
+    };
+    let message = move |part: &[Process]| part.iter().flat_map(bytes).collect();
+    std::iter::once(ranks).chain(processes.chunks(MESSAGE_MAX / PROCESS_BYTES).map(message))
 }
 
 /// Reads the number of ranks from a message.
@@ -73,14 +89,18 @@ pub fn parse_ranks(bytes: &[u8]) -> Option<usize> {
     (1..=MAX_RANKS).contains(&ranks).then_some(ranks)
 }
 
-/// Reads numbers of processes from a message. Returns `None` if it has none, or numbers that no process has.
-pub fn parse_pids(bytes: &[u8]) -> Option<Vec<i32>> {
-    let (words, rest) = bytes.as_chunks();
-    let pids: Option<Vec<i32>> = words
-        .iter()
-        .map(|word| i32::try_from(u32::from_le_bytes(*word)).ok().filter(|pid| *pid > 0))
-        .collect();
-    pids.filter(|pids| rest.is_empty() && !pids.is_empty())
+/// Reads processes from a message. Returns `None` if it has none, or numbers that no process has.
+pub fn parse_processes(bytes: &[u8]) -> Option<Vec<Process>> {
+    let (parts, rest) = bytes.as_chunks::<PROCESS_BYTES>();
+    let process = |part: &[u8; PROCESS_BYTES]| {
+        let (pid, started) = part.split_first_chunk()?;
+        let pid = u32::from_le_bytes(*pid);
+        let is_number = i32::try_from(pid).is_ok_and(|pid| pid > 0);
+        let started = u64::from_le_bytes(started.try_into().ok()?);
+        is_number.then_some(Process { pid, started })
+    };
+    let all: Option<Vec<Process>> = parts.iter().map(process).collect();
+    all.filter(|all| rest.is_empty() && !all.is_empty())
 }
 
 /// What a rank says of itself.
@@ -133,17 +153,19 @@ mod tests {
         for hello in [hello, Hello { rank: 0, program: Some(1) }] {
             assert_eq!(Hello::parse(&hello.to_bytes()), Some(hello));
         }
-        let pids: Vec<u32> = (1..=4096).collect();
-        let messages: Vec<Vec<u8>> = setup(&pids).collect();
+        let processes: Vec<Process> =
+            (1..=4096).map(|pid| Process { pid, started: u64::from(pid) << 33 }).collect();
+        let messages: Vec<Vec<u8>> = setup(&processes).collect();
         assert!(messages.iter().all(|message| message.len() <= MESSAGE_MAX));
         assert_eq!(parse_ranks(&messages[0]), Some(4096));
-        let read = messages[1..].iter().flat_map(|message| parse_pids(message).expect("numbers"));
-        assert!(read.eq(1..=4096));
+        let read =
+            messages[1..].iter().flat_map(|message| parse_processes(message).expect("processes"));
+        assert!(read.eq(processes));
         for ranks in [0_u32, 4097, u32::MAX] {
             assert_eq!(parse_ranks(&ranks.to_le_bytes()), None);
         }
-        for odd in [&b""[..], b"123", b"\0\0\0\0", b"\xff\xff\xff\xff", b"\x01\0\0\0\0"] {
-            assert_eq!(parse_pids(odd), None);
+        for odd in [&b""[..], b"123", &[0; 12], &[0xff; 12], &[1; 13]] {
+            assert_eq!(parse_processes(odd), None);
         }
         assert_eq!(parse_refusal(&refusal("no\u{1b}room")).as_deref(), Some("no?room"));
         let odd =

@@ -23,17 +23,19 @@ pub mod pmi;
 mod watcher;
 
 use std::env;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use self::machine::{Machine, several};
-use self::messages::{Hello, MESSAGE_MAX, READY, parse_refusal};
+use self::machine::{Machine, own_process, several};
+use self::messages::{Hello, MESSAGE_MAX, Process, READY, parse_refusal};
 use self::pmi::Connection;
 use crate::error::{Error, ErrorKind};
 use crate::shm::attach::Attached;
 use crate::shm::layout::MAX_RANKS;
-use crate::sys::{local_socket, process};
+use crate::sys::local_socket;
+use crate::sys::name_lock::{self, Claim, NameLock};
 
 /// Environment variable: the number of the inherited descriptor over which the launcher speaks PMI.
 pub const PMI_FD: &str = "PMI_FD";
@@ -45,6 +47,9 @@ pub const PMI_SIZE: &str = "PMI_SIZE";
 /// What the table says instead of a name if there is no job.
 const NO_JOB: &str = "none";
 
+/// How long a rank that leaves the job waits for the launcher's answer.
+const LEAVE_TIME: Duration = Duration::from_secs(1);
+
 /// The connection to the launcher of this process, once the process has joined its job.
 static STARTER: OnceLock<Starter> = OnceLock::new();
 
@@ -53,23 +58,39 @@ static ADOPTED: AtomicBool = AtomicBool::new(false);
 
 #[derive(Debug)]
 struct Starter {
-    pmi: Connection,
+    /// `None` if this process is the only one of the launcher, and has asked it nothing.
+    pmi: Option<Connection>,
     universe: Option<u32>,
     has_left: AtomicBool,
+    /// As long as this process lives, no other one speaks through the same connection.
+    _claim: Option<NameLock>,
 }
 
-/// Joins the job of the launcher that has started this process. Returns `Ok(None)` if no launcher that speaks PMI has
-/// started it, or if it is the only process.
+/// What [`join`] has found.
+#[derive(Debug)]
+pub enum Joined {
+    /// No launcher that speaks PMI has started this process, or it is the only process.
+    Alone,
+    /// This process is a rank.
+    Rank(Attached),
+    /// The ranks are on several machines, so there is no job, and the process must end with code 1. The first rank has the line
+    /// that says so.
+    Apart(Option<String>),
+}
+
+/// Joins the job of the launcher that has started this process.
 ///
-/// If the ranks are on several machines, the first rank prints a line that says so, and all ranks end with code 1.
+/// If this process cannot join, but has asked the launcher already, the launcher ends the other ranks, so that none waits for
+/// it. If the first rank cannot start the watcher, all ranks return the error.
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::NotARank`] if the variables are odd, if this process is a child of a rank, or if the launcher or
-/// the watcher gives an odd answer; [`ErrorKind::LauncherGone`] if one of them has ended; [`ErrorKind::Mismatch`] if
-/// `mpiexec` is of another build; and the other errors of [`attach_from_env`](crate::shm::attach_from_env).
-pub fn join() -> Result<Option<Attached>, Error> {
-    let Some(offer) = offer()? else { return Ok(None) };
+/// Returns [`ErrorKind::NotARank`] if the variables are odd, if this process is a child of a rank, if another process has
+/// joined as this rank, or if the launcher or the watcher gives an odd answer; [`ErrorKind::LauncherGone`] if one of them has
+/// ended; [`ErrorKind::Mismatch`] if `mpiexec` is of another build; and the other errors of
+/// [`attach_from_env`](crate::shm::attach_from_env).
+pub fn join() -> Result<Joined, Error> {
+    let Some(offer) = offer()? else { return Ok(Joined::Alone) };
     let stream = local_socket::inherited(offer.fd).map_err(|error| Error::system(PMI_FD, error))?;
     let stream = stream.ok_or_else(|| {
         not_a_rank(format!(
@@ -77,16 +98,17 @@ pub fn join() -> Result<Option<Attached>, Error> {
             offer.fd
         ))
     })?;
-    let pmi = Connection::open(stream)?;
-    let (program, universe) = (pmi.app_number()?, pmi.universe_size()?);
-    let (name, lifeline) = meet(&pmi, offer)?;
-    let hello = Hello { rank: offer.rank, program: Some(program) };
-    let attached = enter(&name, hello, offer.size, Some(&pmi))?;
-    // The watcher has all ranks now.
-    drop(lifeline);
-    let has_left = AtomicBool::new(false);
-    STARTER.get_or_init(|| Starter { pmi, universe, has_left });
-    Ok(Some(attached))
+    let claim = claim(stream.as_fd(), offer.rank)?;
+    let pmi = Connection::new(stream);
+    let (met, pmi) = join_over(pmi, offer)?;
+    match met {
+        Met::Apart(line) => Ok(Joined::Apart(line)),
+        Met::Rank(attached, universe) => {
+            let (pmi, has_left) = (Some(pmi), AtomicBool::new(false));
+            STARTER.get_or_init(|| Starter { pmi, universe, has_left, _claim: Some(claim) });
+            Ok(Joined::Rank(attached))
+        }
+    }
 }
 
 /// Makes a job of which this process is the only rank, and to which others can be added while it runs. The process belongs to
@@ -98,14 +120,32 @@ pub fn join() -> Result<Option<Attached>, Error> {
 /// [`ErrorKind::Mismatch`] if `mpiexec` is of another build; and the other errors of
 /// [`attach_from_env`](crate::shm::attach_from_env).
 pub fn found() -> Result<Attached, Error> {
-    let watcher = watcher::start(&[process::own_id().unsigned_abs()])?;
+    let starter = only_connection();
+    let watcher = watcher::start(&[own_process()])?;
     // The lifeline in `watcher` closes when the watcher has this process.
-    enter(&watcher.name, Hello { rank: 0, program: None }, 1, None)
+    let hello = Hello { rank: 0, program: None };
+    let attached = enter(&watcher.name, hello, 1, starter.as_ref().map(OwnedFd::as_fd))?;
+    if starter.is_some() {
+        let has_left = AtomicBool::new(false);
+        STARTER.get_or_init(|| Starter { pmi: None, universe: None, has_left, _claim: None });
+    }
+    Ok(attached)
+}
+
+/// Returns the connection to the launcher, if it has started this process as the only one.
+fn only_connection() -> Option<OwnedFd> {
+    let number = |name| env::var(name).ok()?.parse::<i32>().ok();
+    let fd = number(PMI_FD).filter(|fd| *fd > 2 && number(PMI_SIZE) == Some(1))?;
+    local_socket::inherited(fd).ok()?
 }
 
 /// Returns whether another launcher offers this process a place in a job of several ranks, so that [`join`] may join it.
-pub fn is_offered() -> bool {
-    offer().is_ok_and(|offer| offer.is_some())
+///
+/// # Errors
+///
+/// Returns [`ErrorKind::NotARank`] if the variables are odd, so that [`join`] fails.
+pub fn is_offered() -> Result<bool, Error> {
+    Ok(offer()?.is_some())
 }
 
 /// Returns whether this process is a rank that `mpiexec` watches and has not started: one that another launcher has started, or
@@ -120,26 +160,31 @@ pub fn universe_size() -> Option<u32> {
     STARTER.get()?.universe
 }
 
-/// Tells the launcher that this rank leaves the job. Later calls do nothing, also if the rank has returned to the job.
+/// Tells the launcher that this rank leaves the job. Later calls do nothing, also if the rank has returned to the job. What the
+/// launcher answers does not matter, and if it answers nothing, the rank leaves after a second.
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::NotARank`] if the launcher gives an odd answer, and [`ErrorKind::LauncherGone`] if it has ended.
+/// Returns [`ErrorKind::LauncherGone`] if the process that watches this rank has ended.
 pub fn leave(attached: &Attached) -> Result<(), Error> {
-    match STARTER.get() {
-        Some(starter) if !starter.has_left.swap(true, Ordering::AcqRel) => {
-            attached.leave_starter()?;
-            starter.pmi.finalize()
+    if let Some(starter) = STARTER.get()
+        && !starter.has_left.swap(true, Ordering::AcqRel)
+    {
+        attached.leave_starter()?;
+        if let Some(pmi) = &starter.pmi {
+            pmi.finalize(LEAVE_TIME);
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// Asks the launcher to end the job with the exit code `code`.
 pub fn abort(code: i32) {
-    if let Some(starter) = STARTER.get().filter(|starter| !starter.has_left.load(Ordering::Acquire))
+    if let Some(starter) = STARTER.get()
+        && !starter.has_left.load(Ordering::Acquire)
+        && let Some(pmi) = &starter.pmi
     {
-        starter.pmi.abort(code);
+        pmi.abort(code);
     }
 }
 
@@ -166,7 +211,9 @@ fn offer() -> Result<Option<Offer>, Error> {
     }
     if rank >= size || size as usize > MAX_RANKS {
         return Err(not_a_rank(format!(
-            "{PMI_RANK}={rank} and {PMI_SIZE}={size}: a rank is below the number of ranks, which is at most {MAX_RANKS}"
+            "{PMI_RANK}={rank} and {PMI_SIZE}={size}: a rank is below the number of ranks, which is at most {MAX_RANKS}, because \
+             the ranks of typepack run on one machine; the guide's chapter \"On clusters\" (running/clusters.md) says what to \
+             use on several"
         )));
     }
     match fd.to_str().and_then(|text| text.parse().ok()).filter(|fd| *fd > 2) {
@@ -175,58 +222,138 @@ fn offer() -> Result<Option<Offer>, Error> {
     }
 }
 
-/// Does the steps 1 and 2 of the list at the top of this file. Returns the name at which the watcher listens, and in the
-/// first rank the descriptor that keeps the watcher alive until all ranks are there.
-fn meet(pmi: &Connection, offer: Offer) -> Result<(String, Option<OwnedFd>), Error> {
-    let place = |rank: u32| format!("typepack-machine-{rank}");
-    pmi.put(&place(offer.rank), &Machine::own().to_value())?;
-    pmi.barrier()?;
-    let mut refused = None;
-    let mut lifeline = None;
-    if offer.rank == 0 {
-        let machines: Result<Vec<Machine>, Error> =
-            (0..offer.size).map(|rank| Ok(Machine::parse(&pmi.get(&place(rank))?))).collect();
-        let machines = machines?;
-        let pids: Vec<u32> = machines.iter().map(|machine| machine.pid).collect();
-        let started = match several(&machines) {
-            Some(line) => {
-                eprintln!("typepack: {line}");
-                None
+/// Makes this process the only one that speaks through `stream`, the connection of the rank `rank`. A process may have forked
+/// before it joins, and its child has the connection, too.
+fn claim(stream: BorrowedFd<'_>, rank: u32) -> Result<NameLock, Error> {
+    let failed =
+        |error| Error::system(format!("cannot find out whether rank {rank} is free"), error);
+    let name = format!("typepack-pmi-{}", local_socket::number(stream).map_err(failed)?);
+    match name_lock::lock(&name).map_err(failed)? {
+        Claim::Alone(lock) | Claim::BesideOthers(lock) => Ok(lock),
+        Claim::Taken => {
+            let holder = match name_lock::holding_process(&name) {
+                Some(pid) => format!("process {pid}"),
+                None => "another process".to_owned(),
+            };
+            Err(not_a_rank(format!(
+                "{holder} has already joined this job as rank {rank}, through the same {PMI_FD}; each rank joins once"
+            )))
+        }
+    }
+}
+
+/// What comes of the steps of the list at the top of this file.
+enum Met {
+    Rank(Attached, Option<u32>),
+    /// The ranks are on several machines.
+    Apart(Option<String>),
+}
+
+/// Does all steps of the list at the top of this file.
+fn join_over(mut pmi: Connection, offer: Offer) -> Result<(Met, Connection), Error> {
+    let mut met = || {
+        pmi.open()?;
+        let (program, universe) = (pmi.app_number()?, pmi.universe_size()?);
+        let place = meet(&pmi, offer)?;
+        let (name, lifeline) = match place {
+            Place::Watched(name, lifeline) => (name, lifeline),
+            Place::Apart(line) => {
+                // The process ends in any case.
+                pmi.finalize(LEAVE_TIME);
+                return Ok(Ok(Met::Apart(line)));
             }
-            None => watcher::start(&pids).map_err(|error| refused = Some(error)).ok(),
+            Place::None(error) => return Ok(Err(error)),
         };
-        let name = match (&started, &refused) {
-            (Some(watcher), _) => &watcher.name,
-            (None, Some(_)) => NO_JOB,
-            (None, None) => "",
+        let hello = Hello { rank: offer.rank, program: Some(program) };
+        let attached = enter(&name, hello, offer.size, Some(pmi.stream()))?;
+        // The watcher has all ranks now.
+        drop(lifeline);
+        Ok(Ok(Met::Rank(attached, universe)))
+    };
+    match met() {
+        Ok(Ok(met)) => Ok((met, pmi)),
+        // All ranks know it.
+        Ok(Err(error)) => Err(error),
+        Err(error) => {
+            pmi.abort(1);
+            Err(error)
+        }
+    }
+}
+
+/// What the first rank has put into the launcher's table for all ranks.
+enum Place {
+    /// The name at which the watcher listens, and in the first rank the descriptor that keeps the watcher alive until all ranks
+    /// are there.
+    Watched(String, Option<OwnedFd>),
+    /// The ranks are on several machines. The first rank has the line that says so.
+    Apart(Option<String>),
+    /// There is no watcher.
+    None(Error),
+}
+
+/// Does the steps 1 and 2 of the list at the top of this file. The first rank reaches the second barrier whatever happens
+/// before: the others wait there.
+fn meet(pmi: &Connection, offer: Offer) -> Result<Place, Error> {
+    pmi.put(&key(offer.rank), &Machine::own().to_value())?;
+    pmi.barrier()?;
+    if offer.rank == 0 {
+        let mut place = lead(pmi, offer.size).unwrap_or_else(Place::None);
+        let name = match &place {
+            Place::Watched(name, _) => name,
+            Place::Apart(_) => "",
+            Place::None(_) => NO_JOB,
         };
-        // A value must not be empty.
-        pmi.put("typepack-job", &format!("={name}"))?;
-        lifeline = started.map(|watcher| watcher.lifeline);
+        // A value must not be empty. Without a value, the others see that there is none.
+        if let Err(error) = pmi.put(JOB_KEY, &format!("={name}")) {
+            place = Place::None(error);
+        }
+        pmi.barrier()?;
+        return Ok(place);
     }
     pmi.barrier()?;
-    let name = pmi.get("typepack-job")?;
+    let name = pmi.get(JOB_KEY)?;
     match name.strip_prefix('=') {
-        // The ranks are on several machines, and the first rank has said so.
-        Some("") => {
-            // The process ends in any case.
-            let _ending = pmi.finalize();
-            process::end(1)
-        }
-        Some(NO_JOB) => {
-            let others =
-                "the first rank cannot start mpiexec to watch the job; its message says why";
-            Err(refused.unwrap_or_else(|| not_a_rank(others.into())))
-        }
-        Some(name) => Ok((name.to_owned(), lifeline)),
+        Some("") => Ok(Place::Apart(None)),
+        Some(NO_JOB) => Ok(Place::None(not_a_rank(
+            "the first rank cannot start mpiexec to watch the job; its message says why".into(),
+        ))),
+        Some(name) => Ok(Place::Watched(name.to_owned(), None)),
         None => Err(not_a_rank(format!(
-            "PMI: the table says typepack-job={name:?}, which no rank of typepack puts there"
+            "PMI: the table says {JOB_KEY}={name:?}, which no rank of typepack puts there"
         ))),
     }
 }
 
+/// Does what only the first rank does between the barriers.
+fn lead(pmi: &Connection, size: u32) -> Result<Place, Error> {
+    let machines: Result<Vec<Machine>, Error> =
+        (0..size).map(|rank| Ok(Machine::parse(&pmi.get(&key(rank))?))).collect();
+    let machines = machines?;
+    if let Some(line) = several(&machines) {
+        return Ok(Place::Apart(Some(line)));
+    }
+    let processes: Vec<Process> = machines.iter().map(|machine| machine.process).collect();
+    let watcher = watcher::start(&processes)?;
+    Ok(Place::Watched(watcher.name, Some(watcher.lifeline)))
+}
+
+/// The key under which the table says where the watcher listens.
+const JOB_KEY: &str = "typepack-job";
+
+/// Returns the key under which the table says where a rank runs.
+fn key(rank: u32) -> String {
+    format!("typepack-machine-{rank}")
+}
+
 /// Does step 3 of the list at the top of this file: says hello to the watcher, and joins the job.
-fn enter(name: &str, hello: Hello, size: u32, pmi: Option<&Connection>) -> Result<Attached, Error> {
+/// `starter` is the connection to the launcher.
+fn enter(
+    name: &str,
+    hello: Hello,
+    size: u32,
+    starter: Option<BorrowedFd<'_>>,
+) -> Result<Attached, Error> {
     let failed =
         |error| Error::system("cannot connect to the process that watches this job", error);
     let gone =
@@ -237,7 +364,6 @@ fn enter(name: &str, hello: Hello, size: u32, pmi: Option<&Connection>) -> Resul
             "the process at the name {name:?} belongs to another user"
         )));
     }
-    let starter = pmi.map(Connection::stream);
     local_socket::send(connection.as_fd(), &hello.to_bytes(), starter.as_slice())
         .map_err(|_| gone())?;
     let mut buffer = [0; MESSAGE_MAX];

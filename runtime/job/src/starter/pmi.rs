@@ -10,9 +10,10 @@
 
 use std::fmt::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind};
-use crate::sys::local_socket;
+use crate::sys::{helper, local_socket};
 
 /// Maximum length of an answer in bytes.
 const LINE_MAX: usize = 4096;
@@ -37,28 +38,32 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Greets the launcher at the other end of `stream`, and asks for its limits and the name of the job's table.
+    /// Makes the connection over `stream`. Nothing is sent yet.
+    pub fn new(stream: OwnedFd) -> Self {
+        Self { stream, table: String::new(), key_max: 0, value_max: 0 }
+    }
+
+    /// Greets the launcher, and asks for its limits and the name of the job's table.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::LauncherGone`] if the launcher has ended, [`ErrorKind::NotARank`] if it gives an odd answer, and
     /// [`ErrorKind::System`] if the system refuses a call.
-    pub fn open(stream: OwnedFd) -> Result<Self, Error> {
-        let mut new = Self { stream, table: String::new(), key_max: 0, value_max: 0 };
-        let answer = new.ask("init", "pmi_version=1 pmi_subversion=1", "response_to_init")?;
+    pub fn open(&mut self) -> Result<(), Error> {
+        let answer = self.ask("init", "pmi_version=1 pmi_subversion=1", "response_to_init")?;
         if answer.number("pmi_version")? != 1 {
             return Err(answer.odd("it does not speak version 1"));
         }
-        let answer = new.ask("get_maxes", "", "maxes")?;
+        let answer = self.ask("get_maxes", "", "maxes")?;
         let limit = |key| Ok(usize::try_from(answer.number(key)?).unwrap_or(0));
-        (new.key_max, new.value_max) = (limit("keylen_max")?, limit("vallen_max")?);
-        let answer = new.ask("get_my_kvsname", "", "my_kvsname")?;
+        (self.key_max, self.value_max) = (limit("keylen_max")?, limit("vallen_max")?);
+        let answer = self.ask("get_my_kvsname", "", "my_kvsname")?;
         let table = answer.value("kvsname")?;
         if table.is_empty() || table.len() > NAME_MAX {
             return Err(answer.odd("the name of the table is empty or too long"));
         }
-        new.table = table.to_owned();
-        Ok(new)
+        self.table = table.to_owned();
+        Ok(())
     }
 
     /// Returns the descriptor of the connection.
@@ -133,13 +138,16 @@ impl Connection {
         Ok(u32::try_from(answer.number("size")?).ok().filter(|size| *size > 0))
     }
 
-    /// Tells the launcher that this process needs it no longer.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`Connection::open`].
-    pub fn finalize(&self) -> Result<(), Error> {
-        self.ask("finalize", "", "finalize_ack").map(drop)
+    /// Tells the launcher that this process needs it no longer. Waits for its answer, so that the launcher does not take the end
+    /// of this process for a failure, but at most for the time `most`: the process needs the launcher no longer, whatever it
+    /// answers.
+    pub fn finalize(&self, most: Duration) {
+        let until = Instant::now() + most;
+        if local_socket::write_all(self.stream(), b"cmd=finalize\n").is_ok()
+            && helper::wait(self.stream(), until).unwrap_or(false)
+        {
+            let _odd_or_gone = local_socket::read(self.stream(), &mut [0; LINE_MAX]);
+        }
     }
 
     /// Asks the launcher to end the job with the exit code `code`. There is no answer.
@@ -262,6 +270,9 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
 
+    /// A time that no test waits for.
+    const LONG: Duration = Duration::from_secs(100);
+
     /// What a launcher answers to the first three commands.
     const GREETING: [&str; 3] = [
         "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n",
@@ -290,9 +301,14 @@ mod tests {
         (done, server.join().expect("a launcher"))
     }
 
+    fn opened(stream: OwnedFd) -> Result<Connection, Error> {
+        let mut pmi = Connection::new(stream);
+        pmi.open().map(|()| pmi)
+    }
+
     fn with(more: &[&str], client: impl FnOnce(&Connection) -> String) -> String {
         let answers: Vec<&str> = GREETING.iter().chain(more).copied().collect();
-        against(&answers, |stream| client(&Connection::open(stream).expect("greeted"))).0
+        against(&answers, |stream| client(&opened(stream).expect("greeted"))).0
     }
 
     #[test]
@@ -310,13 +326,13 @@ mod tests {
             ],
         ];
         let ((), seen) = against(&answers.concat(), |stream| {
-            let pmi = Connection::open(stream).expect("greeted");
+            let pmi = opened(stream).expect("greeted");
             assert_eq!(pmi.app_number().expect("a number"), 1);
             assert_eq!(pmi.universe_size().expect("a number"), None);
             pmi.put("k", "v").expect("put");
             pmi.barrier().expect("a barrier");
             assert_eq!(pmi.get("k").expect("a value"), "a/b=c");
-            pmi.finalize().expect("an answer");
+            pmi.finalize(LONG);
             pmi.abort(5);
         });
         let wanted = [
@@ -332,6 +348,21 @@ mod tests {
             "cmd=abort exitcode=5",
         ];
         assert_eq!(seen, wanted);
+    }
+
+    /// A launcher that is stopped, that has ended, or that answers something else does not keep a process from ending.
+    #[test]
+    fn the_last_answer_is_not_needed() {
+        let (ours, theirs) = UnixStream::pair().expect("a stream");
+        let pmi = Connection { stream: theirs.into(), table: "t".into(), key_max: 9, value_max: 9 };
+        pmi.finalize(Duration::from_millis(1));
+        let mut seen = String::new();
+        BufReader::new(&ours).read_line(&mut seen).expect("a line");
+        assert_eq!(seen, "cmd=finalize\n");
+        (&ours).write_all(b"what?\n").expect("room");
+        pmi.finalize(LONG);
+        drop(ours);
+        pmi.finalize(LONG);
     }
 
     /// An answer may come in pieces.
@@ -389,18 +420,14 @@ mod tests {
         ] {
             let mut answers = GREETING;
             answers[at] = answer;
-            let (opened, _) = against(&answers, Connection::open);
+            let (opened, _) = against(&answers, opened);
             let text = opened.expect_err("odd").to_string();
             assert!(text.contains(why), "{answer:?}: {text}");
         }
         let mut short = GREETING;
         short[1] = "cmd=maxes kvsname_max=256 keylen_max=-4 vallen_max=8\n";
         let (text, _) = against(&short, |stream| {
-            Connection::open(stream)
-                .expect("greeted")
-                .put("key", "v")
-                .expect_err("short")
-                .to_string()
+            opened(stream).expect("greeted").put("key", "v").expect_err("short").to_string()
         });
         assert!(text.contains("keys below 0 bytes"), "{text}");
     }

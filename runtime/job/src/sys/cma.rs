@@ -4,8 +4,8 @@
 //! system allows it. Whether it does depends on user ids, namespaces, system-call filters and the Yama
 //! security module, so the only reliable way to find out is to try a call. This file guarantees to safe
 //! callers that [`permit`] grants access to this process's memory to no process except the named one and its
-//! descendants. On systems where processes of one user may access each other's memory anyway, [`permit`] has
-//! no effect.
+//! descendants, and [`permit_user`] to no process of another user. On systems where processes of one user may access each
+//! other's memory anyway, both have no effect.
 //!
 //! The project never writes to the memory of another process in this way. The process id and the address of
 //! such a write would come from shared memory, to which every rank of the job can write. So a third rank
@@ -36,12 +36,21 @@ pub struct Range {
 
 /// Permits `process` and its descendants to access the memory of this process. This permission is necessary
 /// where Yama otherwise allows such access only to a process's ancestors. A rank passes the process id of the
-/// launcher, because all other ranks are descendants of the launcher.
+/// launcher if all ranks are its descendants. If another launcher has started them, they are not: see [`permit_user`].
 pub fn permit(process: NonZeroU32) {
     let id = libc::c_ulong::from(process.get());
     // SAFETY: PR_SET_PTRACER takes integers and touches no memory. On a system without Yama the call fails,
     // and no permission is needed there.
     let _ = unsafe { libc::prctl(libc::PR_SET_PTRACER, id, 0, 0, 0) };
+}
+
+/// Permits all processes of this user to access the memory of this process, as systems without Yama do. The ranks of a job that
+/// `mpiexec` only watches have no common ancestor whose number they know.
+pub fn permit_user() {
+    /// `PR_SET_PTRACER_ANY` of `<linux/prctl.h>`. The kernel still compares the users of the two processes.
+    const ANY: libc::c_ulong = libc::c_ulong::MAX;
+    // SAFETY: as in `permit`.
+    let _ = unsafe { libc::prctl(libc::PR_SET_PTRACER, ANY, 0, 0, 0) };
 }
 
 /// Copies all bytes of the ranges `theirs` of `process` to the ranges `ours` of this process. Both lists must

@@ -3,10 +3,9 @@
 //! `launcher/src/behind.rs` makes its process independent of the rank that has started it. `starter/` looks for `mpiexec`
 //! near the library.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -68,24 +67,30 @@ pub fn use_as_outputs(out: BorrowedFd<'_>, err: BorrowedFd<'_>) -> io::Result<()
     Ok(rustix::stdio::dup2_stderr(err)?)
 }
 
-/// Returns the file that contains this code: a shared library, or the program. Returns `None` if the system does not know.
-pub fn own_file() -> Option<PathBuf> {
-    let address = own_file as fn() -> Option<PathBuf> as *const libc::c_void;
-    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the function writes to `found`, whose zero bytes are a valid `Dl_info`; the address is one of this program.
-    let found = unsafe {
-        if libc::dladdr(address, found.as_mut_ptr()) == 0 {
-            return None;
-        }
-        found.assume_init()
+/// Returns the shared library that contains this code. Returns `None` if the code is part of the program itself, and if the
+/// system does not know.
+pub fn own_library() -> Option<PathBuf> {
+    // The loader knows a name, too, but that of the program is what its caller says, and others may be relative.
+    let maps = fs::read("/proc/self/maps").ok()?;
+    let file = file_at(&maps, own_library as fn() -> Option<PathBuf> as usize)?;
+    let file = fs::canonicalize(file).ok()?;
+    let program = fs::canonicalize("/proc/self/exe").ok()?;
+    (file != program).then_some(file)
+}
+
+/// Returns the file whose memory contains `address`. `maps` is the text of `/proc/PID/maps`.
+fn file_at(maps: &[u8], address: usize) -> Option<&OsStr> {
+    let of = |line: &[u8]| {
+        let range = std::str::from_utf8(line.split(|byte| *byte == b' ').next()?).ok()?;
+        let (start, end) = range.split_once('-')?;
+        let number = |text| usize::from_str_radix(text, 16).ok();
+        Some(number(start)?..number(end)?)
     };
-    if found.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the loader's name of a loaded file ends with a zero byte, and lives as long as the file is loaded, which is
-    // as long as this code runs.
-    let name = unsafe { CStr::from_ptr(found.dli_fname) };
-    fs::canonicalize(OsStr::from_bytes(name.to_bytes())).ok()
+    let line = maps
+        .split(|byte| *byte == b'\n')
+        .find(|line| of(line).is_some_and(|range| range.contains(&address)))?;
+    // No earlier column has a slash.
+    Some(OsStr::from_bytes(&line[memchr::memchr(b'/', line)?..]))
 }
 
 #[cfg(test)]
@@ -93,8 +98,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_code_is_in_the_test_program() {
-        let program = std::env::current_exe().and_then(fs::canonicalize).expect("a path");
-        assert_eq!(own_file(), Some(program));
+    fn the_test_program_is_no_library() {
+        assert_eq!(own_library(), None);
+        let maps = fs::read("/proc/self/maps").expect("a table");
+        let file = file_at(&maps, own_library as fn() -> Option<PathBuf> as usize);
+        let program = std::env::current_exe().expect("a path");
+        assert_eq!(file, Some(program.as_os_str()));
+    }
+
+    #[test]
+    fn files_are_found_by_their_addresses() {
+        let maps =
+            b"1000-2000 r-xp 00000000 00:01 7    /a b/c\n2000-3000 rw-p 00000000 00:00 0 \nodd\n";
+        assert_eq!(file_at(maps, 0x1fff), Some(OsStr::new("/a b/c")));
+        assert_eq!((file_at(maps, 0x2000), file_at(maps, 0x3000)), (None, None));
     }
 }

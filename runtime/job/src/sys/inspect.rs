@@ -19,6 +19,14 @@ pub fn state(pid: i32) -> Option<char> {
     fields(&text).next()?.chars().next()
 }
 
+/// Returns when the process `pid` was started, in a unit of the kernel's. No two processes that have had the same number have
+/// the same time. Returns `None` if there is no such process.
+pub fn started(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The field 22 of the line, of which the state is the third.
+    fields(&text).nth(19)?.parse().ok()
+}
+
 /// Returns how long the threads of the process `pid` have used a CPU so far, without the thread with the number
 /// `except`, and whether one of them runs, is ready to run, or waits for a disk.
 pub fn threads(pid: i32, except: u32) -> (Duration, bool) {
@@ -56,7 +64,8 @@ mod tests {
     #[test]
     fn this_process_runs_and_an_impossible_one_does_not() {
         let own = i32::try_from(std::process::id()).expect("a process id");
-        assert!(state(own).is_some());
+        assert!(state(own).is_some() && started(own).is_some());
+        assert_eq!(started(-1), None);
         assert_eq!((state(-1), threads(-1, 0)), (None, (Duration::ZERO, false)));
         assert!(!survives(-1, libc::SIGUSR1));
     }

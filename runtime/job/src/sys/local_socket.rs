@@ -43,7 +43,18 @@ pub struct Peer {
 /// Returns the kernel's error, for example if there are no more descriptors.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let kind = SocketType::SEQPACKET;
-    Ok(net::socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?)
+    let (one, other) = net::socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
+    Ok((above_standard(one)?, above_standard(other)?))
+}
+
+/// Moves a descriptor above the numbers of standard input, output and error. A program may have closed these; what it then
+/// writes to its standard output, or opens in its place, must not meet a descriptor of the library.
+///
+/// # Errors
+///
+/// Returns the kernel's error if there are no more descriptors.
+pub fn above_standard(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() > 2 { Ok(fd) } else { Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?) }
 }
 
 /// Takes `name` and listens for connections to it. Accepting one never blocks.
@@ -56,7 +67,7 @@ pub fn listen(name: &str) -> io::Result<OwnedFd> {
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     net::bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
     net::listen(&socket, WAITING)?;
-    Ok(socket)
+    above_standard(socket)
 }
 
 /// Accepts the next connection, whose reads and writes do not block. Returns `None` if there is none now.
@@ -67,7 +78,7 @@ pub fn listen(name: &str) -> io::Result<OwnedFd> {
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     loop {
         match net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-            Ok(connection) => return Ok(Some(connection)),
+            Ok(connection) => return above_standard(connection).map(Some),
             Err(Errno::INTR | Errno::CONNABORTED) => {}
             Err(Errno::AGAIN) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -84,6 +95,7 @@ pub fn connect(name: &str) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
     let kind = SocketType::SEQPACKET;
     let socket = net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
+    let socket = above_standard(socket)?;
     loop {
         match net::connect(&socket, &address) {
             Err(Errno::INTR) => {}
@@ -148,10 +160,13 @@ pub fn receive(connection: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usi
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC;
+    let mut is_reset = false;
     let received = loop {
         match net::recvmsg(connection, &mut [IoSliceMut::new(buffer)], &mut control, flags) {
             Err(Errno::INTR) => {}
-            Err(Errno::CONNRESET) => return Ok((0, Vec::new())),
+            Err(Errno::CONNRESET) if is_reset => return Ok((0, Vec::new())),
+            // The kernel says this once if the other end has closed without reading everything. Its messages are still there.
+            Err(Errno::CONNRESET) => is_reset = true,
             other => break other?,
         }
     };
@@ -164,25 +179,42 @@ pub fn receive(connection: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usi
     if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
         return Err(io::ErrorKind::InvalidData.into());
     }
+    let fds = fds.into_iter().map(above_standard).collect::<io::Result<_>>()?;
     Ok((received.bytes, fds))
 }
 
-/// Takes a socket that this process has inherited under the number `raw`: returns a descriptor of its own for it, and makes
-/// the inherited one close-on-exec, so that no child of this process uses it. Returns `None` if `raw` is no open socket.
+/// Takes a connection that this process has inherited under the number `raw`, a byte stream between processes of this machine:
+/// returns a descriptor of its own for it, and makes the inherited one close-on-exec, so that no child of this process uses
+/// it. Returns `None` if `raw` is no such connection.
 ///
 /// # Errors
 ///
 /// Returns the kernel's error, for example if there are no more descriptors.
 pub fn inherited(raw: RawFd) -> io::Result<Option<OwnedFd>> {
-    // SAFETY: the borrow ends with this function. If another thread closes the descriptor in the meantime, the calls below
-    // fail with EBADF or concern another socket of this process, of which they change nothing that it would notice.
+    // SAFETY: the borrow ends with this function, which runs while the process joins its job; the launcher has opened the
+    // descriptor for that, and the program does not close it meanwhile. Should it do so against the rules, then the calls below
+    // fail with EBADF, or they meet what another thread has opened under this number: if that is such a connection, too,
+    // children of this process no longer inherit it, and the launcher's lines go to it. No memory is touched.
     let Some(fd) = (unsafe { channel::borrow(raw) }) else { return Ok(None) };
-    if sockopt::socket_type(fd) != Ok(SocketType::STREAM) {
+    if sockopt::socket_type(fd) != Ok(SocketType::STREAM)
+        || sockopt::socket_domain(fd) != Ok(AddressFamily::UNIX)
+        || net::getpeername(fd).is_err()
+    {
         return Ok(None);
     }
     let own = rustix::io::fcntl_dupfd_cloexec(fd, 3)?;
     rustix::io::fcntl_setfd(fd, rustix::io::fcntl_getfd(fd)? | FdFlags::CLOEXEC)?;
     Ok(Some(own))
+}
+
+/// Returns the number of the connection `fd`, which no other socket of the machine has as long as this one is open. All copies of
+/// the descriptor have the same number.
+///
+/// # Errors
+///
+/// Returns the kernel's error; the call does not fail for an open descriptor.
+pub fn number(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    Ok(rustix::fs::fstat(fd)?.st_ino)
 }
 
 /// Writes all bytes to a stream, also to one that does not block.
@@ -252,6 +284,27 @@ mod tests {
         drop(ours);
         assert_eq!(receive(theirs.as_fd(), &mut buffer).expect("the end").0, 0);
         assert!(send(theirs.as_fd(), b"x", &[]).is_err());
+    }
+
+    /// The last message of a process that has not read everything is not lost.
+    #[test]
+    fn last_words_arrive() {
+        let (ours, theirs) = pair().expect("a connection");
+        send(ours.as_fd(), b"unread", &[]).expect("room");
+        send(theirs.as_fd(), b"why", &[]).expect("room");
+        drop(theirs);
+        let mut buffer = [0; 8];
+        let (len, _) = receive(ours.as_fd(), &mut buffer).expect("a message");
+        assert_eq!(&buffer[..len], b"why");
+        assert_eq!(receive(ours.as_fd(), &mut buffer).expect("the end").0, 0);
+    }
+
+    #[test]
+    fn descriptors_are_above_the_standard_ones() {
+        let null = || std::fs::File::open("/dev/null").expect("a file").into();
+        let fd: OwnedFd = null();
+        let raw = fd.as_raw_fd();
+        assert_eq!(above_standard(fd).expect("above").as_raw_fd(), raw, "it is above already");
     }
 
     #[test]

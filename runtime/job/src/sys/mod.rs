@@ -4,8 +4,8 @@
 //! `../shm/` uses `barrier`, `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The
 //! launcher uses `process`, `signal`, `stream`, `poll`, `channel`, `clock`, `inspect`, `machine`, `name_lock` and
 //! `named`. The runtime uses `clock`, `cma`, `files`, `fork`, `limits`, `machine`, `mapped`, `memory`, `named`,
-//! `process`, `signal`, `text_file` and `thread`; the tool uses `named`. `../starter/` uses `local_socket` and `detach`,
-//! and so does the launcher. The files call rustix where rustix offers the
+//! `process`, `signal`, `text_file` and `thread`; the tool uses `named`. `../starter/` uses `detach`, `helper`, `inspect`,
+//! `local_socket`, `machine` and `name_lock`; the launcher uses `detach` and `local_socket`, too. The files call rustix where rustix offers the
 //! system call, and libc otherwise. They contain nothing about ranks or messages; their functions return `io::Error`s,
 //! which the callers turn into error messages.
 //!
@@ -22,6 +22,7 @@ pub mod detach;
 pub mod files;
 pub mod fork;
 pub mod futex;
+pub mod helper;
 pub mod inspect;
 pub mod limits;
 pub mod local_socket;

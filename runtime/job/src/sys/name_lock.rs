@@ -1,7 +1,7 @@
 //! Locks on names. A lock stands for the use of some resource of the machine. The kernel releases the lock
 //! when the process that holds it ends.
 //!
-//! `launcher/src/core_reservation.rs` uses this file. The lock is a socket that is bound to a name in Linux's
+//! `launcher/src/core_reservation.rs` and `starter/` use this file. The lock is a socket that is bound to a name in Linux's
 //! abstract namespace. Such a lock needs no file and no port, and the kernel frees the name when the
 //! descriptor closes, however the process ends. Processes in different network namespaces do not see each
 //! other's locks.
@@ -22,11 +22,13 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+use super::local_socket;
 
 /// A locked name. Dropping the value frees the name.
 #[derive(Debug)]
@@ -96,7 +98,18 @@ pub fn lock(name: &str) -> io::Result<Claim> {
 
 fn socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    local_socket::above_standard(socket)
+}
+
+/// Returns the process of this user that has locked `name`. Returns `None` if there is none, and if another user holds the short
+/// name.
+pub fn holding_process(name: &str) -> Option<i32> {
+    let (address, socket) =
+        (SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()?, socket().ok()?);
+    net::connect(&socket, &address).ok()?;
+    let holder = local_socket::peer(socket.as_fd()).ok()?;
+    Some(holder.pid.filter(|_| holder.is_own_user)?.as_raw_nonzero().get())
 }
 
 /// Binds a socket to `name` and listens. Returns `None` if the name is bound already.
@@ -190,6 +203,7 @@ mod tests {
         let first = lock(&name).expect("sockets");
         assert!(matches!(first, Claim::Alone(_)), "{first:?}");
         assert!(matches!(lock(&name).expect("sockets"), Claim::Taken));
+        assert_eq!(holding_process(&name), std::process::id().try_into().ok());
         drop(first);
         assert!(free_again(&name));
     }

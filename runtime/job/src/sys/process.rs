@@ -9,10 +9,12 @@
 use std::ffi::{CStr, CString, c_char};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{self, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 
+use super::poll::{self, PollFd, PollFlags};
 use super::signal::SignalSet;
 
 /// A set of CPUs, identified by the operating system's CPU numbers. The numbers may be arbitrarily large.
@@ -407,6 +409,12 @@ impl Child {
 /// Returns `ESRCH` if the process has ended and was reaped.
 pub fn watch(pid: Pid) -> io::Result<OwnedFd> {
     Ok(process::pidfd_open(pid, PidfdFlags::NONBLOCK)?)
+}
+
+/// Returns true if the process that `pidfd` refers to has ended.
+pub fn has_ended(pidfd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(pidfd, PollFlags::IN)];
+    poll::wait(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().is_empty()
 }
 
 /// Returns how a process that is not a child ended, or `None` if the kernel does not report it. Linux 6.15

@@ -4,12 +4,13 @@
 //! control socket. How it has ended tells the kernel, if it does, when the other launcher has reaped it. This process
 //! signals only the rank itself and not its process group, which may have processes of the other launcher.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Instant;
 
 use rustix::process::Pid;
 use typepack_job::sys::channel::LauncherEnd;
+use typepack_job::sys::process;
 
 use super::ended::Left;
 use super::{Job, Member, Watched, World};
@@ -69,11 +70,25 @@ impl Job<'_> {
     pub(super) fn take_starter(&mut self, index: usize, now: Instant) {
         // The rank tells of its leave before it leaves.
         self.take_messages(index, now);
-        if self.ranks[index].starter.take().is_some() {
-            let world = self.ranks[index].world;
-            let why = "the launcher that has started the ranks has ended".to_owned();
-            self.decide(world, |end| end.broken(Outcome::Broken(why)));
+        if self.ranks[index].starter.take().is_none() {
+            return;
         }
+        // A launcher ends, too, because one of its ranks has ended. This process learns of both at once, in any order, and the
+        // rank is the reason then. Its end is judged when its time is over, and ends the world.
+        let world = self.ranks[index].world;
+        let slots = self.worlds[world].slots.clone();
+        for rank in slots.clone() {
+            let has_ended =
+                |member: &Member| !member.gone && process::has_ended(member.pidfd.as_fd());
+            if self.ranks[rank].member.as_ref().is_some_and(has_ended) {
+                self.take_member(rank, now);
+            }
+        }
+        if self.ranks[slots].iter().any(|watched| watched.wrapper_until.is_some()) {
+            return;
+        }
+        let why = "the launcher that has started the ranks has ended".to_owned();
+        self.decide(world, |end| end.broken(Outcome::Broken(why)));
     }
 
     /// Tells why a world ends whose ranks this process has not started, before they end: nobody waits for this process.

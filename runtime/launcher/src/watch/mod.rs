@@ -492,14 +492,14 @@ impl<'a> Job<'a> {
                     add(Event::Child(index), child.pidfd(), PollFlags::IN);
                 }
             }
-            if let Some(starter) = &watched.starter {
-                add(Event::Starter(index), starter.as_fd(), PollFlags::RDHUP);
-            }
             match &watched.member {
                 Some(member) if !member.gone && watched.is_wrapped() => {
                     add(Event::Member(index), member.pidfd.as_fd(), PollFlags::IN);
                 }
                 _ => {}
+            }
+            if let Some(starter) = &watched.starter {
+                add(Event::Starter(index), starter.as_fd(), PollFlags::RDHUP);
             }
             for (which, source) in watched.streams.iter().enumerate() {
                 if let Some(fd) = source.fd().filter(|_| self.outputs.has_room(source.stream())) {

@@ -109,7 +109,7 @@ fn ranks_join_a_running_job_and_their_failure_is_their_own() {
     let setting =
         start::Setting { programs: &programs, placed: None, world: 1, parent, machine: &machine };
     let (first, second) = (Rc::new(first), Rc::new(second));
-    let made = start::make(2, &[], JobFlags::default()).expect("a job");
+    let made = start::make(2, &[], JobFlags::default(), true).expect("a job");
     let mut outputs = Outputs::standard();
     let mut job = Job::new(
         made.segment,

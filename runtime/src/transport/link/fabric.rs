@@ -113,6 +113,9 @@ impl Fabric {
     /// Gives the fabric of [`Fabric::alone`], and all its copies, the shared memory `segment` of a job whose only rank so far
     /// is this process, in the slot `rank`. Later calls do nothing.
     ///
+    /// Peers keep what they have found in the fabric when they were made. Before this call there is only the peer of this
+    /// process itself, whose messages need no chunks of the pool; those of other processes are made afterwards.
+    ///
     /// # Errors
     /// Returns the errors of [`Fabric::join`], and `ErrorKind::Internal` if the slot is not that of this fabric.
     pub fn found(&self, segment: Arc<Segment>, rank: usize) -> Result<()> {
@@ -267,8 +270,10 @@ impl Fabric {
     /// that it can access this process's memory.
     pub fn open_memory(&self, at: u64, number: u64) {
         let Some(segment) = self.segment() else { return };
-        if let Some(launcher) = segment.launcher() {
-            cma::permit(launcher);
+        match segment.launcher() {
+            Some(launcher) => cma::permit(launcher),
+            // Another launcher has started the ranks, and mpiexec only watches them.
+            None => cma::permit_user(),
         }
         let halves = |value: u64| [value as u32, (value >> 32) as u32];
         let slot = segment.slot(self.rank);
