@@ -19,13 +19,17 @@ if [ ! -e "$folder/root/usr/sbin/slurmstepd" ]; then
   ln -sf slurmstepd-wlm "$folder/root/usr/sbin/slurmstepd"
 fi
 place=$(mktemp -d)
-trap 'rmdir "$place"' EXIT
+child=
+trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null || true; rmdir "$place"' EXIT
+trap 'exit 143' HUP INT TERM
 # A network of its own: Slurm's ports are its own, and nobody outside reaches its services.
 unshare --mount --net --pid --fork --kill-child --mount-proc bash -c '
 set -eu
 folder=$1 place=$2 ranks=$3; shift 3
 mount --make-rprivate /
 ip link set lo up
+# Slurm looks up only addresses of families of which the machine has another address than 127.0.0.1.
+ip address add 192.0.2.1/32 dev lo
 mount -t overlay overlay -o "lowerdir=$folder/root/usr:/usr" /usr
 mount -t tmpfs tmpfs $place; mkdir $place/state $place/spool
 host=$(hostname -s)
@@ -64,4 +68,8 @@ slurmd-wlm >>$place/out 2>&1
 for try in $(seq 60); do [ "$(timeout 2 sinfo -h -o %T 2>>$place/out)" = idle ] && break; sleep 0.2; done
 timeout 3 sinfo -h >/dev/null || { cat $place/out $place/*.log >&2; exit 1; }
 code=0; timeout 120 srun --mpi=pmi2 -n "$ranks" "$@" || code=$?
-exit $code' _ "$folder" "$place" "${RANKS:-4}" "$@"
+exit $code' _ "$folder" "$place" "${RANKS:-4}" "$@" <&0 &
+child=$!
+code=0; wait "$child" || code=$?
+child=
+exit "$code"
