@@ -173,7 +173,7 @@ fn with_worlds(worlds: &[(usize, &str)], goes_on: bool, work: impl FnOnce(Job<'_
         signals: SignalSet::new(&[]),
         descriptors: process::raise_descriptor_limit(),
     };
-    let made = start::make(worlds[0].0, &[], JobFlags::default()).expect("a job");
+    let made = start::make(worlds[0].0, &[], JobFlags::default(), true).expect("a job");
     let mut outputs = Outputs::standard();
     let (first, _) = plan(worlds[0].0, worlds[0].1);
     let mut job = Job::new(
@@ -199,16 +199,21 @@ fn with_worlds(worlds: &[(usize, &str)], goes_on: bool, work: impl FnOnce(Job<'_
     work(job);
 }
 
+/// Returns the process that mpiexec has started in `slot`.
+fn child<'a>(job: &'a Job<'_>, slot: usize) -> &'a Child {
+    let process = job.ranks[slot].process.as_ref().expect("a process");
+    process.child.as_ref().expect("a process of mpiexec")
+}
+
 /// Waits until the process in `slot` has ended. The job does not learn of it.
 fn await_death(job: &Job<'_>, slot: usize) {
-    let child = &job.ranks[slot].process.as_ref().expect("a process").child;
+    let child = child(job, slot);
     await_sign(|| !matches!(child.ended(), Ok(None)));
 }
 
 /// Kills the process in `slot`, and tells the job.
 fn kill(job: &mut Job<'_>, slot: usize) {
-    let process = job.ranks[slot].process.as_ref().expect("a process");
-    process::signal_process(process.child.pidfd(), libc::SIGKILL).expect("a signal");
+    process::signal_process(child(job, slot).pidfd(), libc::SIGKILL).expect("a signal");
     await_death(job, slot);
     job.take_child(slot, Instant::now());
 }
