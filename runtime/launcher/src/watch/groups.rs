@@ -6,8 +6,8 @@
 use std::os::fd::AsFd;
 
 use rustix::process::Pid;
-use typepack_job::sys::process;
 use typepack_job::sys::inspect;
+use typepack_job::sys::process;
 
 use super::Job;
 
