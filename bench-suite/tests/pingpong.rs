@@ -57,7 +57,7 @@ fn faults_are_one_line_naming_the_argument() {
 fn rows_are_listed_and_options_named() {
     let list = text(&run(&["--list", "--only", "8B,halo-128,job-kill"]).stdout);
     let names: Vec<&str> = list.lines().filter_map(|l| l.split_whitespace().next()).collect();
-    assert_eq!(names, ["contig-8B", "halo-128", "halo-128-remote", "job-kill"]);
+    assert_eq!(names, ["contig-8B", "halo-128", "halo-128-remote", "spawn-8B", "job-kill"]);
     let all = text(&run(&["--list"]).stdout).lines().count();
     let quick = text(&run(&["--list", "--quick"]).stdout).lines().count();
     assert!(20 < quick && quick < all, "{quick} of {all}");
