@@ -87,6 +87,7 @@ pub fn variables() -> Vec<Variable> {
     let transports = "auto, ring, eager, parts, pipeline, streamed, heap, cma";
     let copies = "auto, vector, pages, repeat, streaming";
     let watchdog = "10 (60 if mpiexec does not write to a terminal)";
+    #[cfg(feature = "jit")]
     let compiler = (Topic::Compiler, Local);
     let library = (Topic::Library, Local);
     let packing = (Topic::Packing, Local);
