@@ -28,7 +28,7 @@ fn rank() -> [String; 5] {
         .map(str::to_owned)
 }
 
-/// Returns the launchers of MPICH that are here: of its wheel, and of Debian.
+/// Returns MPICH's launchers on this machine: that of its wheel and that of Debian.
 fn hydras() -> Vec<PathBuf> {
     // The launcher of this build must be there, because the ranks look for it.
     mpiexec();

@@ -6,7 +6,7 @@
 //! (`watcher.rs`): it makes the segment, watches the ranks and tells of deaths. The ranks get the segment from it over a
 //! local socket (`messages.rs`), and from then on nothing differs from a job of `mpiexec` (`shm/attach.rs`).
 //!
-//! 1. Each rank puts into the launcher's table on which machine it is, and which process. All wait for each other.
+//! 1. Each rank writes its machine and its process into the launcher's table. Then all ranks wait for each other.
 //! 2. The first rank reads all of it. If all ranks are on one machine, it starts the watcher, and puts the name at which the
 //!    watcher listens into the table; otherwise it says why there is no job, and puts that there is none. All wait again.
 //! 3. Each rank connects to the watcher, and gets the segment when all ranks are there.
@@ -256,13 +256,13 @@ fn join_over(mut pmi: Connection, offer: Offer) -> Result<(Met, Connection), Err
         let (program, universe) = (pmi.app_number()?, pmi.universe_size()?);
         let place = meet(&pmi, offer)?;
         let (name, lifeline) = match place {
-            Place::Watched(name, lifeline) => (name, lifeline),
-            Place::Apart(line) => {
+            Invitation::Watched(name, lifeline) => (name, lifeline),
+            Invitation::Apart(line) => {
                 // The process ends in any case.
                 pmi.finalize(LEAVE_TIME);
                 return Ok(Ok(Met::Apart(line)));
             }
-            Place::None(error) => return Ok(Err(error)),
+            Invitation::None(error) => return Ok(Err(error)),
         };
         let hello = Hello { rank: offer.rank, program: Some(program) };
         let attached = enter(&name, hello, offer.size, Some(pmi.stream()))?;
@@ -282,7 +282,7 @@ fn join_over(mut pmi: Connection, offer: Offer) -> Result<(Met, Connection), Err
 }
 
 /// What the first rank has put into the launcher's table for all ranks.
-enum Place {
+enum Invitation {
     /// The name at which the watcher listens, and in the first rank the descriptor that keeps the watcher alive until all ranks
     /// are there.
     Watched(String, Option<OwnedFd>),
@@ -294,19 +294,19 @@ enum Place {
 
 /// Does the steps 1 and 2 of the list at the top of this file. The first rank reaches the second barrier whatever happens
 /// before: the others wait there.
-fn meet(pmi: &Connection, offer: Offer) -> Result<Place, Error> {
+fn meet(pmi: &Connection, offer: Offer) -> Result<Invitation, Error> {
     pmi.put(&key(offer.rank), &Machine::own().to_value())?;
     pmi.barrier()?;
     if offer.rank == 0 {
-        let mut place = lead(pmi, offer.size).unwrap_or_else(Place::None);
+        let mut place = lead(pmi, offer.size).unwrap_or_else(Invitation::None);
         let name = match &place {
-            Place::Watched(name, _) => name,
-            Place::Apart(_) => "",
-            Place::None(_) => NO_JOB,
+            Invitation::Watched(name, _) => name,
+            Invitation::Apart(_) => "",
+            Invitation::None(_) => NO_JOB,
         };
         // A value must not be empty. Without a value, the others see that there is none.
         if let Err(error) = pmi.put(JOB_KEY, &format!("={name}")) {
-            place = Place::None(error);
+            place = Invitation::None(error);
         }
         pmi.barrier()?;
         return Ok(place);
@@ -314,11 +314,11 @@ fn meet(pmi: &Connection, offer: Offer) -> Result<Place, Error> {
     pmi.barrier()?;
     let name = pmi.get(JOB_KEY)?;
     match name.strip_prefix('=') {
-        Some("") => Ok(Place::Apart(None)),
-        Some(NO_JOB) => Ok(Place::None(not_a_rank(
+        Some("") => Ok(Invitation::Apart(None)),
+        Some(NO_JOB) => Ok(Invitation::None(not_a_rank(
             "the first rank cannot start mpiexec to watch the job; its message says why".into(),
         ))),
-        Some(name) => Ok(Place::Watched(name.to_owned(), None)),
+        Some(name) => Ok(Invitation::Watched(name.to_owned(), None)),
         None => Err(not_a_rank(format!(
             "PMI: the table says {JOB_KEY}={name:?}, which no rank of typepack puts there"
         ))),
@@ -326,16 +326,16 @@ fn meet(pmi: &Connection, offer: Offer) -> Result<Place, Error> {
 }
 
 /// Does what only the first rank does between the barriers.
-fn lead(pmi: &Connection, size: u32) -> Result<Place, Error> {
+fn lead(pmi: &Connection, size: u32) -> Result<Invitation, Error> {
     let machines: Result<Vec<Machine>, Error> =
         (0..size).map(|rank| Ok(Machine::parse(&pmi.get(&key(rank))?))).collect();
     let machines = machines?;
     if let Some(line) = several(&machines) {
-        return Ok(Place::Apart(Some(line)));
+        return Ok(Invitation::Apart(Some(line)));
     }
     let processes: Vec<Process> = machines.iter().map(|machine| machine.process).collect();
     let watcher = watcher::start(&processes)?;
-    Ok(Place::Watched(watcher.name, Some(watcher.lifeline)))
+    Ok(Invitation::Watched(watcher.name, Some(watcher.lifeline)))
 }
 
 /// The key under which the table says where the watcher listens.
